@@ -1,0 +1,48 @@
+# Two commands to know: `make demo` and `make test`. Each creates .venv and installs what it needs.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-slow check docs bench zoo install clean
+
+demo: .venv/.core          ## a tour on bundled models, without torch
+	$(BIN)/compactproofs demo
+
+test: .venv/.dev           ## the whole test suite
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: .venv/.dev      ## long-running statistical and training tests
+	$(BIN)/python -m pytest -n auto -m slow
+
+check: .venv/.dev          ## lint, format, types, strict documentation build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
+
+docs: .venv/.dev           ## serve the documentation locally
+	$(BIN)/mkdocs serve
+
+bench: .venv/.dev          ## all benchmarks, as ratios
+	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+zoo: .venv/.dev            ## retrain the bundled models
+	$(BIN)/python benchmarks/train_zoo.py
+
+install: .venv/.core       ## every extra
+	$(PIP) -e '.[train,report,sweep,dev]'
+
+clean:
+	rm -rf .venv site demo
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.core: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e .
+	touch $@
+
+.venv/.dev: .venv/.core
+	$(PIP) -e '.[train,dev]'
+	touch $@

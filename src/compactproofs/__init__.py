@@ -1,0 +1,70 @@
+"""compactproofs: weights of a small transformer in, a theorem about its accuracy out.
+
+Public names load on first use (PEP 562), so that asking for help, or using the checker, loads neither numpy nor numba.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from compactproofs.version import __version__
+
+if TYPE_CHECKING:
+    from compactproofs.errors import CompactProofsError
+    from compactproofs.measuring import Accuracy, accuracy
+    from compactproofs.model.files import from_transformer_lens, load, save
+    from compactproofs.model.forward import forward
+    from compactproofs.model.training import train
+    from compactproofs.model.weights import Weights
+    from compactproofs.model.zoo import zoo
+    from compactproofs.proving import prove
+    from compactproofs.strategies.base import Proof
+    from compactproofs.strategies.registry import strategies
+    from compactproofs.tasks import MaxOfK
+
+__all__ = [
+    "Accuracy",
+    "CompactProofsError",
+    "MaxOfK",
+    "Proof",
+    "Weights",
+    "__version__",
+    "accuracy",
+    "forward",
+    "from_transformer_lens",
+    "load",
+    "prove",
+    "save",
+    "strategies",
+    "train",
+    "zoo",
+]
+
+_HOME = {
+    "Accuracy": "compactproofs.measuring",
+    "CompactProofsError": "compactproofs.errors",
+    "MaxOfK": "compactproofs.tasks",
+    "Proof": "compactproofs.strategies.base",
+    "Weights": "compactproofs.model.weights",
+    "accuracy": "compactproofs.measuring",
+    "forward": "compactproofs.model.forward",
+    "from_transformer_lens": "compactproofs.model.files",
+    "load": "compactproofs.model.files",
+    "prove": "compactproofs.proving",
+    "save": "compactproofs.model.files",
+    "train": "compactproofs.model.training",
+    "zoo": "compactproofs.model.zoo",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'compactproofs' has no attribute {name!r}; it has {', '.join(__all__)}")
+    if name == "strategies":  # a callable package, see its docstring
+        return import_module("compactproofs.strategies")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,39 @@
+"""`compactproofs demo`: what the package does, on bundled models, in a few seconds."""
+
+from __future__ import annotations
+
+from compactproofs.cli.output import JsonOption, Output, progress_bar
+
+
+def demo(json_path: JsonOption = None) -> None:
+    """A tour on bundled models: an exact theorem, and what happens where brute force cannot go. Needs no training."""
+    output = Output(json_path)
+    from compactproofs.measuring import accuracy
+    from compactproofs.model.zoo import zoo, zoo_record
+    from compactproofs.proving import prove
+
+    small, large = zoo("max-of-4"), zoo("max-of-20")
+    record = zoo_record("max-of-4")
+    recipe = f"seed {record['seed']}, {record['recipe']['steps']} steps"
+    output.say("1. A transformer that was trained to say the largest of 4 tokens")
+    output.say(f"   {small.d_vocab} tokens, d_model {small.d_model}, one head of {small.d_head}; {recipe}")
+    output.say()
+    output.say("2. How often is it right, over ALL inputs? A theorem by brute force:")
+    with progress_bar("brute force") as progress:
+        proof = prove(small, "brute-force", upper=True, progress=progress)
+    output.say(f"   accuracy exactly {proof.correct_at_least} / {proof.total} = {proof.lower:.8f} ({proof.seconds:.2f} s)")
+    output.say(f"   {proof.theorem}")
+    output.say()
+    output.say("3. The same question for 20 tokens: 64^20 = 2^120 inputs")
+    refused = prove(large, "brute-force")
+    output.say(f"   {refused.reason}")
+    with progress_bar("sampling") as progress:
+        sampled = accuracy(large, samples=200_000, progress=progress)
+    interval = f"[{sampled.interval[0]:.6f}, {sampled.interval[1]:.6f}]"
+    output.say(f"   A sample of {sampled.total}: {100 * sampled.confidence:g} % interval {interval}. Not a theorem.")
+    output.say()
+    output.say("Try next:")
+    output.say("   compactproofs accuracy max-of-5")
+    output.say("   compactproofs prove YOUR_MODEL.safetensors --upper")
+    output.say("   compactproofs strategies")
+    output.result({"proof": proof.as_json(), "refused": refused.as_json(), "sampled": sampled.as_json()})

@@ -1,0 +1,50 @@
+"""The `compactproofs` command. One file per verb; heavy imports happen inside the verbs, so that --help is quick."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from compactproofs.cli import accuracy, demo, prove, strategies, train
+from compactproofs.errors import CompactProofsError
+from compactproofs.version import __version__
+
+app = typer.Typer(
+    name="compactproofs",
+    help="Prove how often a small transformer is right. Weights in, theorem out, checkable by anyone.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"compactproofs {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    """Prove how often a small transformer is right. Weights in, theorem out, checkable by anyone."""
+
+
+app.command("demo")(demo.demo)
+app.command("prove")(prove.prove)
+app.command("accuracy")(accuracy.accuracy)
+app.command("strategies")(strategies.strategies)
+app.command("train")(train.train)
+
+
+def main() -> None:
+    """Run the command; expected errors are one line on standard error and exit code 2."""
+    try:
+        app()
+    except CompactProofsError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

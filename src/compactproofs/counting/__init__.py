@@ -1,0 +1,1 @@
+"""Counting sequences: exactly by brute force, or in a sample."""

@@ -1,0 +1,213 @@
+"""Exact accuracy by evaluating every input sequence, on all cores, with no rounding error in the answer."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+
+from compactproofs.counting import kernels
+from compactproofs.counting.evaluation import Evaluation, prepare
+from compactproofs.counting.exact_sign import ExactNetwork
+from compactproofs.errors import InfeasibleError
+from compactproofs.model.weights import Weights
+from compactproofs.tasks import AbstractTask, check_fits
+
+MAX_EXACT_DECISIONS = 100_000
+"""At most so many sequences are decided again in exact arithmetic (about 0.3 ms each); the rest count as undecided."""
+
+_COMPARISONS_PER_CALL = 2**28
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Progress = Callable[[int, int], None]
+"""Called with (sequences done, sequences in all)."""
+
+
+@dataclass(frozen=True)
+class ExactCount:
+    """The outcome of evaluating every sequence (or every sample of a batch)."""
+
+    correct: int
+    """Sequences on which the label's logit is strictly the largest: a fact over the reals."""
+    total: int
+    """Sequences evaluated."""
+    undecided: int
+    """Sequences left undecided; 0 unless a model has an enormous number of near ties."""
+    decided_exactly: int
+    """Sequences whose float64 margin was within the rounding bound and that exact arithmetic decided."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    query: int
+    start: int
+    stop: int
+
+
+def brute_force(
+    weights: Weights,
+    task: AbstractTask,
+    *,
+    seconds: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ExactCount:
+    """Count the sequences that the real-number network answers correctly.
+
+    Guarantee: correct <= (true number of correct sequences) <= correct + undecided.
+    Assumes: nothing.
+    Cost: O(d_vocab^n_ctx d_vocab_out).
+    Source: definition of accuracy; the error bound is proved in `counting.evaluation`.
+
+    Args:
+        weights: the network.
+        task: what the right output is.
+        seconds: refuse with `InfeasibleError`, which says how long it would take, if the estimate exceeds this. None never refuses.
+        threads: worker threads, by default one per available core.
+        progress: called from time to time with the number of sequences done and in all.
+    """
+    check_fits(task, weights)
+    evaluation = prepare(weights)
+    if weights.n_ctx == 1:
+        return decide(weights, task, evaluation, np.arange(weights.d_vocab)[:, None])
+    threads = threads or available_cores()
+    estimate = estimate_seconds(weights, task, evaluation, threads)
+    if seconds is not None and estimate > seconds:
+        raise InfeasibleError(
+            f"brute force over {weights.d_vocab}^{weights.n_ctx} = {task.total} sequences would take about {_words(estimate)} on {threads} "
+            f"threads, more than the {_words(seconds)} allowed. Allow more (--seconds), sample (--samples), or prove a bound instead."
+        )
+
+    correct = 0
+    uncertain: list[int] = []
+    overflow = done = 0
+
+    def run(call: _Call) -> tuple[_Call, int, int, np.ndarray]:
+        buffer = np.empty(1024, dtype=np.int64)
+        found, missing = _count(call, task, evaluation, buffer)
+        if len(buffer) < missing <= MAX_EXACT_DECISIONS:
+            buffer = np.empty(missing, dtype=np.int64)
+            found, missing = _count(call, task, evaluation, buffer)
+        return call, found, missing, buffer[:missing]
+
+    for call, found, missing, codes in _in_threads(run, _calls(weights), threads):
+        correct += found
+        room = max(0, MAX_EXACT_DECISIONS - len(uncertain))
+        kept = codes[:room].tolist()
+        uncertain += [code * weights.d_vocab + call.query for code in kept]
+        overflow += missing - len(kept)
+        done += (call.stop - call.start) * weights.d_vocab
+        if progress is not None:
+            progress(done, task.total)
+
+    again = _decide_exactly(weights, task, _decode(uncertain, weights.d_vocab, weights.n_ctx))
+    return ExactCount(
+        correct=correct + again.correct,
+        total=task.total,
+        undecided=overflow + again.undecided,
+        decided_exactly=again.total - again.undecided,
+    )
+
+
+def decide(weights: Weights, task: AbstractTask, evaluation: Evaluation, sequences: np.ndarray) -> ExactCount:
+    """Count the correct ones among the given sequences (one per row). The guarantee of `brute_force` holds."""
+    verdicts = np.empty(len(sequences), dtype=np.int64)
+    e = evaluation
+    labels = task.automaton.label(sequences)
+    kernels.decide_sequences(sequences, labels, e.attention, e.EVOU, e.PVOU, e.EU, e.tolerance, e.floor, verdicts)
+    uncertain = sequences[verdicts == kernels.UNCERTAIN]
+    again = _decide_exactly(weights, task, uncertain[:MAX_EXACT_DECISIONS])
+    return ExactCount(
+        correct=int((verdicts == kernels.CORRECT).sum()) + again.correct,
+        total=len(sequences),
+        undecided=len(uncertain) - again.total + again.undecided,
+        decided_exactly=again.total - again.undecided,
+    )
+
+
+def estimate_seconds(weights: Weights, task: AbstractTask, evaluation: Evaluation, threads: int) -> float:
+    """Extrapolate from a short timed run of the compiled kernel on this very model."""
+    prefixes = weights.d_vocab ** (weights.n_ctx - 2)
+    sample = max(1, min(prefixes, 2**22 // (weights.d_vocab * weights.d_vocab_out)))
+    buffer = np.empty(1, dtype=np.int64)
+    _count(_Call(0, 0, 0), task, evaluation, buffer)
+    started = time.perf_counter()
+    _count(_Call(weights.d_vocab // 2, 0, sample), task, evaluation, buffer)
+    elapsed = time.perf_counter() - started
+    return float(elapsed / sample * (prefixes * weights.d_vocab) / threads)
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _calls(weights: Weights) -> Iterator[_Call]:
+    prefixes = weights.d_vocab ** (weights.n_ctx - 2)
+    step = max(1, _COMPARISONS_PER_CALL // (weights.d_vocab * weights.d_vocab_out))
+    for query in range(weights.d_vocab):
+        for start in range(0, prefixes, step):
+            yield _Call(query, start, min(start + step, prefixes))
+
+
+def _count(call: _Call, task: AbstractTask, e: Evaluation, buffer: np.ndarray) -> tuple[int, int]:
+    machine = task.automaton
+    correct, uncertain = kernels.count_query(
+        call.start,
+        call.stop,
+        e.attention[call.query],
+        e.EVOU,
+        e.PVOU,
+        e.EU,
+        call.query,
+        machine.transitions,
+        machine.labels,
+        machine.start,
+        e.tolerance,
+        e.floor,
+        buffer,
+    )
+    return int(correct), int(uncertain)
+
+
+def _in_threads(function: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Iterator[Result]:
+    """Results in order, with only a few items in flight: the iterator may be very long."""
+    with ThreadPoolExecutor(threads) as pool:
+        pending: list[Future[Result]] = [pool.submit(function, item) for item in islice(items, 2 * threads)]
+        while pending:
+            result = pending.pop(0).result()
+            pending += [pool.submit(function, item) for item in islice(items, 1)]
+            yield result
+
+
+def _decode(codes: list[int], d_vocab: int, n_ctx: int) -> np.ndarray:
+    """Sequence numbers (first position most significant) to rows of tokens."""
+    powers = [d_vocab ** (n_ctx - 1 - i) for i in range(n_ctx)]
+    rows = [[code // power % d_vocab for power in powers] for code in codes]
+    return np.array(rows, dtype=np.int64).reshape(len(codes), n_ctx)
+
+
+def _decide_exactly(weights: Weights, task: AbstractTask, sequences: np.ndarray) -> ExactCount:
+    if not len(sequences):
+        return ExactCount(0, 0, 0, 0)
+    network = ExactNetwork(weights)
+    labels = task.automaton.label(sequences)
+    verdicts = [network.is_correct(row, label) for row, label in zip(sequences.tolist(), labels.tolist(), strict=True)]
+    undecided = verdicts.count(None)
+    return ExactCount(verdicts.count(True), len(verdicts), undecided, len(verdicts) - undecided)
+
+
+def _words(seconds: float) -> str:
+    """A duration a person can grasp."""
+    for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} seconds"

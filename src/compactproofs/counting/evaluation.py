@@ -1,0 +1,89 @@
+"""A network prepared for fast evaluation, with a proven bound on how wrong each comparison can be.
+
+For query q, label m and another output o, the network prefers m exactly when S_o < S_m, where
+
+    S_o = sum_i A_i * B_i,   A_i = exp(EQKE[q, x_i] + EQKP[q, i] - shift_q) > 0,   B_i = EVOU[x_i, o] + PVOU[i, o] + EU[q, o]
+
+(the softmax denominator and the shift are positive factors common to all outputs). The kernels compute S in float64.
+
+Theorem. Let Z be the computed sum of the computed A_i. If computed S_o < S_m - (tolerance * Z + floor), evaluated in float64,
+then S_o < S_m as real numbers; and likewise with the signs exchanged.
+
+Proof. Write u = 2^-53 and mark computed values with a tilde. Let d be a bound on the error of the computed exponent: the radii of
+the two table entries plus three roundings, at most 4 u (max|EQKE| + max|EQKP|). If d <= 0.1 then A~ = A (1 + e) with
+|e| <= t := 1.1 d + 2^-45, since exp(d) - 1 <= 1.06 d and exp_approximation errs by at most 2^-46 relatively. Let D be the error of
+B~ (three radii and two roundings) and b >= |B~|, |B| for all entries. Then |A~ B~ (1 + e') - A B| <= A (((1 + u) t + u) b + D), and
+adding k terms costs at most gamma_k (1 + t)(1 + u) b sum A. So |S~ - S| <= T sum A with T := (1.1 t + 2 u + 1.2 gamma_k) b + D.
+As t < 0.12, sum A <= 1.2 Z. The comparison itself rounds S_m - threshold once, by at most u (1.2 b Z + threshold) <= 1.2 T Z + u threshold.
+Altogether the hypothesis gives S_o - S_m <= -threshold (1 - u) + (2.4 + 1.2) T Z, which is negative for threshold >= 8 T Z, the factor
+8 = 3.6 * 2.2 also absorbing the rounding of T and of threshold. Underflow adds at most 2^-1074 to each of a few
+operations per term; floor = 2^-1000 k (b + T + 2) exceeds their total effect. If d > 0.1 the tolerance is infinite. QED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from compactproofs.arrays.exponential import RELATIVE_ERROR, exp_approximation
+from compactproofs.arrays.interval import Interval
+from compactproofs.arrays.rounding import UNIT_ROUNDOFF, gamma_upper
+from compactproofs.circuits.tables import interval_circuits
+from compactproofs.model.weights import Weights
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Tables for the evaluation kernels and the error bound that makes their comparisons proofs."""
+
+    attention: Float[np.ndarray, "d_vocab_q n_ctx d_vocab_k"]
+    """A~[q, i, t]: unnormalised attention, largest entry per query 1."""
+    EVOU: Float[np.ndarray, "d_vocab_k d_vocab_out"]
+    """Midpoints of EVOU."""
+    PVOU: Float[np.ndarray, "n_ctx d_vocab_out"]
+    """Midpoints of PVOU."""
+    EU: Float[np.ndarray, "d_vocab_q d_vocab_out"]
+    """Midpoints of EU."""
+    tolerance: float
+    """Comparisons are certain beyond tolerance * Z + floor; infinite if float64 can decide nothing."""
+    floor: float
+    """Covers underflow; see `tolerance`."""
+
+
+def prepare(weights: Weights) -> Evaluation:
+    """Build the evaluation tables.
+
+    Guarantee: the theorem in this module's docstring.
+    Assumes: nothing.
+    Cost: O(d_vocab^2 (n_ctx + d_model)).
+    """
+    tables = interval_circuits(weights)
+    EQKE, EQKP, EVOU, PVOU, EU = (t.midpoint_radius()[0] for t in (tables.EQKE, tables.EQKP, tables.EVOU, tables.PVOU, tables.EU))
+    scores = EQKE[:, None, :] + EQKP[:, :, None]
+    attention = exp_approximation(scores - scores.max(axis=(1, 2), keepdims=True))
+
+    exponent_error = _radius(tables.EQKE, tables.EQKP) + 4 * UNIT_ROUNDOFF * _magnitude(tables.EQKE, tables.EQKP)
+    bracket_error = _radius(tables.EVOU, tables.PVOU, tables.EU)
+    bracket_error += 4 * UNIT_ROUNDOFF * _magnitude(tables.EVOU, tables.PVOU, tables.EU)
+    bracket = _magnitude(tables.EVOU, tables.PVOU, tables.EU) + bracket_error
+    weight_error = 1.1 * exponent_error + 2 * RELATIVE_ERROR
+    total_error = (1.1 * weight_error + 2 * UNIT_ROUNDOFF + 1.2 * gamma_upper(weights.n_ctx)) * bracket + bracket_error
+    usable = exponent_error <= 0.1
+    return Evaluation(
+        attention=attention,
+        EVOU=EVOU,
+        PVOU=PVOU,
+        EU=EU,
+        tolerance=8 * total_error if usable else np.inf,
+        floor=2.0**-1000 * weights.n_ctx * (bracket + total_error + 2.0),
+    )
+
+
+def _radius(*tables: Interval) -> float:
+    return float(sum(t.midpoint_radius()[1].max() for t in tables))
+
+
+def _magnitude(*tables: Interval) -> float:
+    return float(sum(t.magnitude_upper().max() for t in tables))

@@ -1,0 +1,154 @@
+"""The compiled inner loops of exact evaluation. They release the GIL, so plain threads use all cores.
+
+Both kernels answer with certain facts only: a sequence whose comparison float64 cannot decide is reported, not guessed.
+(`no_type_check` keeps the test suite's run-time type checker from wrapping what numba must compile.)
+"""
+
+from typing import Any, no_type_check
+
+import numpy as np
+from numba import njit
+
+CORRECT, WRONG, UNCERTAIN = 1, 0, 2
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def count_query(
+    start: int,
+    stop: int,
+    attention: Any,
+    EVOU: Any,
+    PVOU: Any,
+    EU: Any,
+    query: int,
+    transitions: Any,
+    labels: Any,
+    start_state: int,
+    tolerance: float,
+    floor: float,
+    uncertain: Any,
+) -> tuple[int, int]:
+    """Evaluate all sequences with one query token and prefixes start..stop-1 (base-d_vocab numbers, first position highest).
+
+    Returns how many are certainly correct and how many are uncertain; the codes (prefix * d_vocab + last free token) of the
+    first uncertain ones are written to `uncertain`. Needs at least one free position.
+
+    The last free position is the innermost, vectorised loop: for a fixed prefix, every output is compared with a cut just below
+    the label's score, for all tokens at once. Exactly one output (the label itself) above the cut means certainly correct.
+    """
+    n_ctx = attention.shape[0]
+    d_vocab = attention.shape[1]
+    n_out = EVOU.shape[1]
+    n_prefix = n_ctx - 2
+    last = n_ctx - 2
+
+    prefix_terms = np.empty((n_prefix, d_vocab, n_out))
+    for i in range(n_prefix):
+        for t in range(d_vocab):
+            for o in range(n_out):
+                prefix_terms[i, t, o] = attention[i, t] * ((EVOU[t, o] + PVOU[i, o]) + EU[query, o])
+    last_terms = np.empty((n_out, d_vocab))
+    for o in range(n_out):
+        for t in range(d_vocab):
+            last_terms[o, t] = attention[last, t] * ((EVOU[t, o] + PVOU[last, o]) + EU[query, o])
+    last_labels = np.empty((transitions.shape[0], d_vocab), np.int64)
+    for s in range(transitions.shape[0]):
+        for t in range(d_vocab):
+            last_labels[s, t] = labels[transitions[transitions[s, t], query]]
+
+    sums = np.empty((n_prefix + 1, n_out))
+    mass = np.empty(n_prefix + 1)
+    state = np.empty(n_prefix + 1, np.int64)
+    for o in range(n_out):
+        sums[0, o] = attention[n_ctx - 1, query] * ((EVOU[query, o] + PVOU[n_ctx - 1, o]) + EU[query, o])
+    mass[0] = attention[n_ctx - 1, query]
+    state[0] = start_state
+    tokens = np.zeros(n_prefix, np.int64)
+    remainder = start
+    for i in range(n_prefix - 1, -1, -1):
+        tokens[i] = remainder % d_vocab
+        remainder //= d_vocab
+
+    cut = np.empty(d_vocab)
+    above = np.empty(d_vocab, np.int64)
+    correct = 0
+    n_uncertain = 0
+    valid = 0  # sums[0..valid] belong to the current tokens
+    for prefix in range(start, stop):
+        for i in range(valid, n_prefix):
+            t = tokens[i]
+            for o in range(n_out):
+                sums[i + 1, o] = sums[i, o] + prefix_terms[i, t, o]
+            mass[i + 1] = mass[i] + attention[i, t]
+            state[i + 1] = transitions[state[i], t]
+        total = sums[n_prefix]
+        label_row = last_labels[state[n_prefix]]
+        for t in range(d_vocab):
+            label = label_row[t]
+            threshold = tolerance * (mass[n_prefix] + attention[last, t]) + floor
+            cut[t] = (total[label] + last_terms[label, t]) - threshold
+            above[t] = 0
+        for o in range(n_out):
+            base = total[o]
+            for t in range(d_vocab):
+                above[t] += base + last_terms[o, t] >= cut[t]
+        for t in range(d_vocab):
+            if above[t] == 1:
+                correct += 1
+                continue
+            label = label_row[t]
+            threshold = tolerance * (mass[n_prefix] + attention[last, t]) + floor
+            high = (total[label] + last_terms[label, t]) + threshold
+            certainly_wrong = False
+            for o in range(n_out):
+                if o != label and total[o] + last_terms[o, t] > high:
+                    certainly_wrong = True
+                    break
+            if not certainly_wrong:
+                if n_uncertain < uncertain.shape[0]:
+                    uncertain[n_uncertain] = prefix * d_vocab + t
+                n_uncertain += 1
+        valid = n_prefix
+        while valid > 0:
+            valid -= 1
+            tokens[valid] += 1
+            if tokens[valid] < d_vocab:
+                break
+            tokens[valid] = 0
+    return correct, n_uncertain
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def decide_sequences(
+    sequences: Any, labels: Any, attention: Any, EVOU: Any, PVOU: Any, EU: Any, tolerance: float, floor: float, verdicts: Any
+) -> None:
+    """Write CORRECT, WRONG or UNCERTAIN for each given sequence (one per row) and its label."""
+    n_ctx = sequences.shape[1]
+    n_out = EVOU.shape[1]
+    total = np.empty(n_out)
+    for row in range(sequences.shape[0]):
+        query = sequences[row, n_ctx - 1]
+        label = labels[row]
+        mass = 0.0
+        for o in range(n_out):
+            total[o] = 0.0
+        for i in range(n_ctx):
+            t = sequences[row, i]
+            weight = attention[query, i, t]
+            mass += weight
+            for o in range(n_out):
+                total[o] += weight * ((EVOU[t, o] + PVOU[i, o]) + EU[query, o])
+        threshold = tolerance * mass + floor
+        cut = total[label] - threshold
+        high = total[label] + threshold
+        verdict = CORRECT
+        for o in range(n_out):
+            if o != label:
+                if total[o] > high:
+                    verdict = WRONG
+                    break
+                if not total[o] < cut:
+                    verdict = UNCERTAIN
+        verdicts[row] = verdict

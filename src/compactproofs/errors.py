@@ -1,0 +1,28 @@
+"""Every failure a user can cause, as an exception whose message says what to do next.
+
+The command line prints these without a traceback; anything else that escapes is a bug of ours.
+"""
+
+
+class CompactProofsError(Exception):
+    """Base of all expected errors. The message is written for the user."""
+
+
+class ModelError(CompactProofsError):
+    """The weights, the model file or its configuration cannot be used as given."""
+
+
+class TaskError(CompactProofsError):
+    """The task does not exist or does not fit the model."""
+
+
+class StrategyError(CompactProofsError):
+    """A strategy name or parameter is unknown, or the strategy does not apply to this model."""
+
+
+class InfeasibleError(CompactProofsError):
+    """The computation is well defined but would take too long; the message estimates how long."""
+
+
+class MissingExtraError(CompactProofsError):
+    """An optional dependency is needed; the message names the extra that installs it."""

@@ -1,0 +1,115 @@
+"""How often the model is right: exactly where every sequence can be evaluated, else in a sample."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from compactproofs.arrays.rounding import round_down, round_up
+from compactproofs.counting.brute_force import Progress, brute_force
+from compactproofs.counting.clopper_pearson import clopper_pearson
+from compactproofs.counting.sampling import sample
+from compactproofs.errors import TaskError
+from compactproofs.model.weights import Weights
+from compactproofs.tasks import AbstractTask, task_for
+from compactproofs.version import __version__
+
+DEFAULT_SECONDS = 60.0
+"""Brute force is refused if it would take longer, unless more is allowed."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The measured accuracy of one model."""
+
+    method: str
+    """`brute-force` (every sequence, exact) or `sampling`."""
+    correct: int
+    """Sequences (of `total`) on which the label's logit is strictly the largest, over the reals."""
+    total: int
+    """Sequences evaluated: all of them, or the number of samples."""
+    undecided: int
+    """Sequences that neither float64 nor exact arithmetic decided; 0 expected."""
+    decided_exactly: int
+    """Sequences that needed exact arithmetic."""
+    interval: tuple[float, float]
+    """Brute force: certain bounds, equal up to rounding. Sampling: Clopper-Pearson interval at `confidence`."""
+    confidence: float
+    """1.0 for brute force."""
+    seconds: float
+    """Wall time, compilation included if it was needed."""
+    assumptions: tuple[str, ...]
+    """What was assumed about the model file."""
+
+    @property
+    def accuracy(self) -> float:
+        """correct / total, rounded to nearest (undecided sequences count as wrong)."""
+        return self.correct / self.total
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "accuracy": self.accuracy,
+            "correct": str(self.correct),
+            "total": str(self.total),
+            "undecided": self.undecided,
+            "decided_exactly": self.decided_exactly,
+            "method": self.method,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "seconds": self.seconds,
+            "assumptions": list(self.assumptions),
+            "version": __version__,
+        }
+
+
+def accuracy(
+    weights: Weights,
+    task: AbstractTask | None = None,
+    *,
+    samples: int | None = None,
+    seconds: float | None = DEFAULT_SECONDS,
+    confidence: float = 0.99,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Accuracy:
+    """Measure the accuracy over all input sequences, exactly, or over `samples` random ones.
+
+    Raises `InfeasibleError` with an estimate if brute force would take longer than `seconds` (None: no limit).
+
+    Example:
+        >>> import compactproofs as cp
+        >>> result = cp.accuracy(cp.zoo("max-of-10"), samples=10_000)
+        >>> result.method, result.interval[0] <= result.accuracy <= result.interval[1]
+        ('sampling', True)
+    """
+    task = task_for(weights) if task is None else task
+    if samples is not None and samples < 1:
+        raise TaskError(f"samples={samples} must be at least 1")
+    if not 0 < confidence < 1:
+        raise TaskError(f"confidence={confidence} must lie strictly between 0 and 1")
+    started = time.perf_counter()
+    if samples is None:
+        method, confidence = "brute-force", 1.0
+        count = brute_force(weights, task, seconds=seconds, progress=progress)
+        least, most = Fraction(count.correct, count.total), Fraction(count.correct + count.undecided, count.total)
+        interval = round_down(least), round_up(most)
+    else:
+        method = "sampling"
+        count = sample(weights, task, samples, seed=seed, progress=progress)
+        interval = (
+            clopper_pearson(count.correct, count.total, confidence)[0],
+            clopper_pearson(count.correct + count.undecided, count.total, confidence)[1],
+        )
+    return Accuracy(
+        method=method,
+        correct=count.correct,
+        total=count.total,
+        undecided=count.undecided,
+        decided_exactly=count.decided_exactly,
+        interval=interval,
+        confidence=confidence,
+        seconds=time.perf_counter() - started,
+        assumptions=weights.assumptions,
+    )

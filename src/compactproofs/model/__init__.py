@@ -1,0 +1,1 @@
+"""Weights: validation, files, the bundled models, training."""

@@ -1,0 +1,42 @@
+"""Training many seeds at once (needs the `train` extra; importing this package does not)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from compactproofs.errors import TaskError
+from compactproofs.model.training.recipe import Recipe
+from compactproofs.model.training.runner import TrainedModel, train_seeds
+from compactproofs.tasks import AbstractTask, MaxOfK
+
+__all__ = ["Recipe", "TrainedModel", "train", "train_seeds"]
+
+
+def train(
+    task: AbstractTask,
+    seeds: Iterable[int],
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **recipe: Any,
+) -> list[TrainedModel]:
+    """Train one model per seed with the paper's recipe, many seeds at once, deterministically per seed.
+
+    Args:
+        task: `MaxOfK(n_ctx, d_vocab)`.
+        seeds: training seeds, for example `range(151)`.
+        out: folder to save to; what is finished there is not trained again, so an interrupted run can be repeated.
+        workers: processes; by default one per core.
+        progress: called with (seed-steps done, seed-steps in all).
+        **recipe: changes to the recipe, for example `steps=10_000` or `d_model=64`.
+    """
+    if not isinstance(task, MaxOfK):
+        raise TaskError(f"training knows only max-of-K tasks, got {task!r}")
+    full = Recipe(n_ctx=task.n_ctx, d_vocab=task.d_vocab, **recipe)
+    folder = None if out is None else Path(out)
+    wanted = list(dict.fromkeys(seeds))
+    models = {m.seed: m for m in train_seeds(full, wanted, out=folder, workers=workers, progress=progress)}
+    return [models[seed] for seed in wanted]

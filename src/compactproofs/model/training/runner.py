@@ -1,0 +1,157 @@
+"""Train any number of seeds on all cores, keeping what is finished: interrupt it and run it again to go on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compactproofs.errors import MissingExtraError, ModelError
+from compactproofs.model.files import load, save, training_record
+from compactproofs.model.training.recipe import Recipe
+from compactproofs.model.weights import Weights
+from compactproofs.version import __version__
+
+if TYPE_CHECKING:
+    from compactproofs.model.training.batched import TrainedTensors
+
+GROUP_SIZE = 8
+"""Seeds trained together: enough to amortise torch's overhead, few enough for the tensors to stay in cache."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """One trained seed."""
+
+    seed: int
+    weights: Weights
+    loss: float
+    """Mean cross-entropy over the last hundred batches."""
+    seconds: float
+    """Wall time of the seed's group divided by the seeds in it; as recorded, if the model was trained by an earlier run."""
+    path: Path | None
+    """Where it was saved."""
+    resumed: bool
+    """True if an earlier run had trained it."""
+
+
+def train_seeds(
+    recipe: Recipe,
+    seeds: Iterable[int],
+    *,
+    out: Path | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[TrainedModel]:
+    """Train seeds, many at once, yielding each as soon as its group is done (finished ones of an earlier run first).
+
+    The weights of a seed depend on the recipe and the seed alone, not on the other seeds, the groups or the number of workers.
+
+    Args:
+        recipe: what to train.
+        seeds: training seeds; duplicates are trained once.
+        out: folder for one `.safetensors` file per seed. Files that are there already are not trained again.
+        workers: processes, each with one thread; by default one per core.
+        progress: called with (seed-steps done, seed-steps in all).
+    """
+    if find_spec("torch") is None:
+        raise MissingExtraError("training needs torch: pip install 'compactproofs[train]'")
+    wanted = list(dict.fromkeys(seeds))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    missing = []
+    for seed in wanted:
+        path = _path(out, recipe, seed)
+        if path is not None and path.exists():
+            yield _finished_earlier(path, recipe, seed)
+        else:
+            missing.append(seed)
+    for trained, seconds in _train_groups(recipe, missing, workers, progress):
+        yield _keep(trained, seconds, recipe, out)
+
+
+def _path(out: Path | None, recipe: Recipe, seed: int) -> Path | None:
+    return None if out is None else out / f"{recipe.name}-seed{seed}.safetensors"
+
+
+def _finished_earlier(path: Path, recipe: Recipe, seed: int) -> TrainedModel:
+    weights, record = load(path), training_record(path)
+    if record.get("recipe") != recipe.as_dict() or record.get("seed") != seed:
+        raise ModelError(f"{path} exists but was trained by another recipe; choose another folder or remove it")
+    return TrainedModel(seed, weights, record["loss"], record["seconds"], path, resumed=True)
+
+
+def _keep(trained: TrainedTensors, seconds: float, recipe: Recipe, out: Path | None) -> TrainedModel:
+    weights = Weights.from_mapping(trained.tensors)
+    path = _path(out, recipe, trained.seed)
+    if path is not None:
+        save(weights, path, _record(trained, seconds, recipe))
+    return TrainedModel(trained.seed, weights, trained.loss, seconds, path, resumed=False)
+
+
+def _record(trained: TrainedTensors, seconds: float, recipe: Recipe) -> dict[str, Any]:
+    import torch
+
+    return {
+        "recipe": recipe.as_dict(),
+        "seed": trained.seed,
+        "loss": trained.loss,
+        "seconds": seconds,
+        "compactproofs": __version__,
+        "torch": torch.__version__,
+    }
+
+
+def _train_groups(
+    recipe: Recipe, seeds: Sequence[int], workers: int | None, progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[TrainedTensors, float]]:
+    from compactproofs.counting.brute_force import available_cores
+
+    workers = workers or available_cores()
+    size = max(1, min(GROUP_SIZE, -(-len(seeds) // workers)))
+    groups = [seeds[i : i + size] for i in range(0, len(seeds), size)]
+    if not groups:
+        return
+    total = len(seeds) * recipe.steps
+    context = multiprocessing.get_context("spawn")
+    counter = context.Value("q", 0)
+    with ProcessPoolExecutor(min(workers, len(groups)), context, _remember, (counter,)) as pool:
+        pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, recipe, group) for group in groups}
+        try:
+            while pending:
+                done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                if progress is not None:
+                    progress(counter.value, total)
+                for future in done:
+                    group, seconds = future.result()
+                    yield from ((trained, seconds / len(group)) for trained in group)
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+_counter: Synchronized[int] | None = None
+
+
+def _remember(counter: Synchronized[int]) -> None:
+    global _counter
+    _counter = counter
+
+
+def _train_one(recipe: Recipe, group: Sequence[int]) -> tuple[list[TrainedTensors], float]:
+    from compactproofs.model.training.batched import train_group
+
+    def on_step(seeds: int) -> None:
+        if _counter is not None:
+            with _counter.get_lock():
+                _counter.value += seeds
+
+    started = time.perf_counter()
+    trained = train_group(recipe, group, on_step)
+    return trained, time.perf_counter() - started

@@ -1,0 +1,45 @@
+"""Bundled models, trained with this package by the paper's recipe: something to prove theorems about within a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from compactproofs.errors import ModelError
+from compactproofs.model.files import load, training_record
+from compactproofs.model.weights import Weights
+
+_FOLDER = Path(__file__).parent / "zoo_data"
+
+ZOO_NAMES = ("max-of-4", "max-of-5", "max-of-10", "max-of-20", "max-of-10-v128")
+"""The bundled models; vocabulary 64 unless the name says otherwise."""
+
+
+def zoo(name: str) -> Weights:
+    """Load a bundled model by name.
+
+    Example:
+        >>> zoo("max-of-4")  # doctest: +ELLIPSIS
+        Weights(d_vocab=64, d_vocab_out=64, d_model=32, d_head=32, n_ctx=4, sha256=...)
+    """
+    return load(_path(name))
+
+
+def zoo_record(name: str) -> dict[str, Any]:
+    """How a bundled model was trained."""
+    return training_record(_path(name))
+
+
+def resolve(model: str) -> Weights:
+    """A model given on the command line: the name of a bundled model, or a file."""
+    if model in ZOO_NAMES:
+        return zoo(model)
+    if not Path(model).exists() and not Path(model).suffix:
+        raise ModelError(f"no bundled model and no file is called {model!r}. Bundled models: {', '.join(ZOO_NAMES)}")
+    return load(model)
+
+
+def _path(name: str) -> Path:
+    if name not in ZOO_NAMES:
+        raise ModelError(f"no bundled model is called {name!r}. Bundled models: {', '.join(ZOO_NAMES)}")
+    return _FOLDER / f"{name}.safetensors"

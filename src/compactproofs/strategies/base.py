@@ -1,0 +1,177 @@
+"""What a strategy is and what it returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from compactproofs.arrays.rounding import round_down, round_up
+from compactproofs.counting.brute_force import Progress
+from compactproofs.model.weights import Weights
+from compactproofs.tasks import AbstractTask
+from compactproofs.version import __version__
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything a strategy may know besides its own parameters."""
+
+    weights: Weights
+    task: AbstractTask
+    seconds: float | None = None
+    """Time budget; None means none."""
+    upper: bool = False
+    """Whether an upper bound on accuracy is wanted too."""
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class ProofLength:
+    """What checking the proof costs, by the paper's conventions."""
+
+    flops_breakdown: dict[str, int]
+    """Floating-point operations by step."""
+    integer_ops: int
+    """Integer operations, which the paper does not charge."""
+    unexplained_dimensions: int
+    """The paper's measure of how much of the model the proof treats as a black box."""
+
+    @property
+    def flops(self) -> int:
+        return sum(self.flops_breakdown.values())
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a strategy establishes."""
+
+    correct_at_least: int
+    correct_at_most: int | None
+    """None if no upper bound was asked for or established."""
+    arithmetic: str
+    """In which arithmetic it was established, and hence what it rests on."""
+
+
+class AbstractStrategy(ABC):
+    """A way to turn weights into a bound on accuracy.
+
+    Laws: `strategy(name, **parameters)` of the registry recreates an equal strategy. If `sound`, then for all weights
+    `bound(request).correct_at_least` is at most the true number of correct sequences, and `correct_at_most`, if given, at least that.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+
+    @property
+    def variant(self) -> str | None:
+        """`repaired` or `published` for the paper's subcubic strategies, else None."""
+        return None
+
+    @property
+    def sound(self) -> bool:
+        """Whether the bound is a theorem. False only for what the authors' code computes without proving it."""
+        return True
+
+    @property
+    @abstractmethod
+    def complexity(self) -> str:
+        """Asymptotic cost of checking, in the sizes of the model."""
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """Where the idea comes from."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Arguments that, with the name, recreate the strategy."""
+
+    @abstractmethod
+    def bound(self, request: Request) -> Bound:
+        """Prove. Raises `InfeasibleError`, with a reason, instead of running for longer than allowed."""
+
+    @abstractmethod
+    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+        """The cost of checking the proof; depends on the sizes only."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A theorem about one model, or the reason why there is none."""
+
+    strategy: str
+    family: str
+    parameters: dict[str, Any]
+    variant: str | None
+    sound: bool
+    """False only for what the authors' code computes without proving it."""
+    status: str
+    """`proven`, or `infeasible` with a `reason`; then the bounds are the trivial ones."""
+    reason: str | None
+    correct_at_least: int
+    """Sequences proven correct."""
+    correct_at_most: int | None
+    """Sequences not proven wrong; None if no upper bound was asked for."""
+    total: int
+    """Sequences in all."""
+    length: ProofLength
+    seconds: float
+    """Wall time of the proof on this machine."""
+    arithmetic: str
+    theorem: str
+    """The claim in words."""
+    assumptions: tuple[str, ...]
+    """What was assumed about the model file."""
+    weights_sha256: str
+    version: str = field(default=__version__)
+
+    @property
+    def lower(self) -> float:
+        """Proven accuracy, rounded down."""
+        return round_down(Fraction(self.correct_at_least, self.total))
+
+    @property
+    def upper(self) -> float | None:
+        """Proven upper bound on accuracy, rounded up."""
+        return None if self.correct_at_most is None else round_up(Fraction(self.correct_at_most, self.total))
+
+    @property
+    def flops(self) -> int:
+        return self.length.flops
+
+    @property
+    def integer_ops(self) -> int:
+        return self.length.integer_ops
+
+    @property
+    def unexplained_dimensions(self) -> int:
+        return self.length.unexplained_dimensions
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy,
+            "family": self.family,
+            "parameters": self.parameters,
+            "variant": self.variant,
+            "sound": self.sound,
+            "status": self.status,
+            "reason": self.reason,
+            "lower": self.lower,
+            "upper": self.upper,
+            "correct_at_least": str(self.correct_at_least),
+            "correct_at_most": None if self.correct_at_most is None else str(self.correct_at_most),
+            "total": str(self.total),
+            "flops": self.flops,
+            "flops_breakdown": self.length.flops_breakdown,
+            "integer_ops": self.integer_ops,
+            "unexplained_dimensions": self.unexplained_dimensions,
+            "seconds": self.seconds,
+            "arithmetic": self.arithmetic,
+            "theorem": self.theorem,
+            "assumptions": list(self.assumptions),
+            "weights_sha256": self.weights_sha256,
+            "version": self.version,
+        }

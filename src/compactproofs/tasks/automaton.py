@@ -1,0 +1,97 @@
+"""A task is a small automaton that reads a token sequence and names the right output.
+
+Any task with a finite memory fits: maximum, minimum, first, k-th, parity, majority, sum modulo p. Brute force and
+counting programmes work on the automaton alone and never ask which task it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int
+
+from compactproofs.errors import TaskError
+
+
+@dataclass(frozen=True, eq=False)
+class LabellingAutomaton:
+    """Deterministic automaton: start in `start`, follow `transitions[state, token]`, answer `labels[state]`."""
+
+    transitions: Int[np.ndarray, "n_states d_vocab"]
+    """Next state for each state and token."""
+    labels: Int[np.ndarray, n_states]
+    """The right output if the sequence ends in this state."""
+    start: int
+    """State before the first token."""
+
+    def __post_init__(self) -> None:
+        n_states = self.transitions.shape[0]
+        inside = int(self.transitions.min()) >= 0 and int(self.transitions.max()) < n_states
+        if not inside or not 0 <= self.start < n_states or int(self.labels.min()) < 0:
+            raise TaskError(f"automaton with {n_states} states has a state or a label out of range")
+
+    @property
+    def n_states(self) -> int:
+        return int(self.transitions.shape[0])
+
+    def label(self, tokens: Int[np.ndarray, "batch n_ctx"]) -> Int[np.ndarray, batch]:
+        """The right output of each sequence (one per row)."""
+        state = np.full(len(tokens), self.start, dtype=np.int64)
+        for position in range(tokens.shape[1]):
+            state = self.transitions[state, tokens[:, position]]
+        return self.labels[state]
+
+    def label_totals(self, n_ctx: int) -> dict[int, int]:
+        """How many of the d_vocab^n_ctx sequences carry each label. Exact integers."""
+        counts = {self.start: 1}
+        multiplicity = [dict(zip(*_counted(row), strict=True)) for row in self.transitions]
+        for _ in range(n_ctx):
+            following: dict[int, int] = {}
+            for state, count in counts.items():
+                for successor, ways in multiplicity[state].items():
+                    following[successor] = following.get(successor, 0) + count * ways
+            counts = following
+        totals: dict[int, int] = {}
+        for state, count in counts.items():
+            label = int(self.labels[state])
+            totals[label] = totals.get(label, 0) + count
+        return dict(sorted(totals.items()))
+
+
+def _counted(row: Int[np.ndarray, d_vocab]) -> tuple[list[int], list[int]]:
+    values, counts = np.unique(row, return_counts=True)
+    return values.tolist(), counts.tolist()
+
+
+class AbstractTask(ABC):
+    """What a proof needs to know about a task.
+
+    Law: `automaton.label(x)` is the right output of every sequence x of `n_ctx` tokens below `d_vocab`, and
+    `sum(automaton.label_totals(n_ctx).values()) == total == d_vocab ** n_ctx`.
+    """
+
+    n_ctx: int
+    d_vocab: int
+
+    @property
+    @abstractmethod
+    def spec(self) -> str:
+        """The string that recreates the task for a model of known size (`--task`), for example `max`."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The task in words, for the statement of a theorem."""
+
+    @cached_property
+    @abstractmethod
+    def automaton(self) -> LabellingAutomaton:
+        """The labelling automaton."""
+
+    @property
+    def total(self) -> int:
+        """Number of input sequences, all equally likely."""
+        return int(self.d_vocab**self.n_ctx)

@@ -1,0 +1,45 @@
+"""Max-of-K: answer with the largest of n_ctx tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from compactproofs.errors import TaskError
+from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+
+
+@dataclass(frozen=True)
+class MaxOfK(AbstractTask):
+    """The right output is the largest token.
+
+    Example:
+        >>> task = MaxOfK(n_ctx=3, d_vocab=5)
+        >>> task.total, task.automaton.label_totals(3)
+        (125, {0: 1, 1: 7, 2: 19, 3: 37, 4: 61})
+    """
+
+    n_ctx: int
+    """Sequence length K."""
+    d_vocab: int
+    """Tokens are 0 .. d_vocab - 1."""
+
+    def __post_init__(self) -> None:
+        if self.n_ctx < 1 or self.d_vocab < 1:
+            raise TaskError(f"max-of-K needs n_ctx >= 1 and d_vocab >= 1, got n_ctx={self.n_ctx}, d_vocab={self.d_vocab}")
+
+    @property
+    def spec(self) -> str:
+        return "max"
+
+    @property
+    def title(self) -> str:
+        return f"the maximum of {self.n_ctx} tokens below {self.d_vocab}"
+
+    @cached_property
+    def automaton(self) -> LabellingAutomaton:
+        """State = largest token so far; before the first token 0 serves, as no token is smaller."""
+        tokens = np.arange(self.d_vocab)
+        return LabellingAutomaton(transitions=np.maximum.outer(tokens, tokens), labels=tokens, start=0)

@@ -1,0 +1,177 @@
+"""The command as a user runs it: its own process, its own exit code, its own standard output and error."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import compactproofs as cp
+from models import random_weights
+
+COMMAND = Path(sys.executable).parent / "compactproofs"
+
+
+def run(*arguments, check=True):
+    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
+    if check:
+        assert result.returncode == 0, result.stderr
+    return result
+
+
+@pytest.fixture
+def small_model(tmp_path):
+    path = tmp_path / "small.safetensors"
+    cp.save(random_weights(0), path)
+    return path
+
+
+def test_help_lists_the_verbs():
+    text = run("--help").stdout
+    for verb in ("demo", "prove", "accuracy", "strategies", "train"):
+        assert verb in text
+        assert "Usage" in run(verb, "--help").stdout
+    assert run("--version").stdout == f"compactproofs {cp.__version__}\n"
+
+
+def test_accuracy_json_is_alone_on_standard_output(small_model):
+    result = run("accuracy", small_model, "--json", "-")
+    data = json.loads(result.stdout)
+    assert {"accuracy", "correct", "total", "method", "seconds", "interval", "undecided", "assumptions"} <= data.keys()
+    assert data["total"] == "125" and data["method"] == "brute-force" and data["undecided"] == 0
+    assert data["interval"][0] <= data["accuracy"] <= data["interval"][1]
+    assert int(data["correct"]) == cp.accuracy(random_weights(0)).correct
+
+
+def test_accuracy_by_sampling():
+    data = json.loads(run("accuracy", "max-of-20", "--samples", 5000, "--confidence", 0.9, "--json", "-").stdout)
+    assert data["method"] == "sampling" and data["total"] == "5000" and data["confidence"] == 0.9
+    assert data["interval"][0] < data["accuracy"] < data["interval"][1] or data["accuracy"] == 1.0
+    assert "Clopper-Pearson" in run("accuracy", "max-of-20", "--samples", 5000).stdout
+
+
+def test_accuracy_refuses_the_infeasible_and_offers_sampling():
+    result = run("accuracy", "max-of-20", check=False)
+    assert result.returncode == 2 and result.stdout == ""
+    assert "years" in result.stderr and "--samples" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_prove_json_is_a_list_with_the_contracted_keys(small_model):
+    (proof,) = json.loads(run("prove", small_model, "--strategy", "brute-force", "--upper", "--json", "-").stdout)
+    keys = {
+        "strategy",
+        "family",
+        "parameters",
+        "variant",
+        "sound",
+        "status",
+        "lower",
+        "upper",
+        "correct_at_least",
+        "total",
+        "flops",
+        "flops_breakdown",
+        "integer_ops",
+        "unexplained_dimensions",
+        "seconds",
+        "arithmetic",
+        "theorem",
+        "assumptions",
+        "version",
+    }
+    assert keys <= set(proof)
+    assert proof["lower"] <= int(proof["correct_at_least"]) / 125 <= proof["upper"]
+    (plain,) = json.loads(run("prove", small_model, "--json", "-").stdout)
+    assert plain["upper"] is None
+
+
+def test_prove_lists_the_infeasible_with_its_reason():
+    (proof,) = json.loads(run("prove", "max-of-10", "--all", "--seconds", 1, "--json", "-").stdout)
+    assert proof["status"] == "infeasible" and "years" in proof["reason"]
+    text = run("prove", "max-of-10", "--family", "brute-force").stdout
+    assert "infeasible" in text
+
+
+def test_prove_prints_a_clean_table_in_a_pipe(small_model):
+    text = run("prove", small_model).stdout
+    assert text.startswith("strategy") and "brute-force" in text and "strictly larger logit" in text
+    assert "\x1b" not in text and text.isascii()
+
+
+def test_strategies_json():
+    rows = json.loads(run("strategies", "--json", "-").stdout)
+    assert all({"name", "family", "parameters", "sound", "complexity", "source"} <= row.keys() for row in rows)
+
+
+def test_json_to_a_file_keeps_the_text_on_standard_output(small_model, tmp_path):
+    path = tmp_path / "result.json"
+    result = run("accuracy", small_model, "--json", path)
+    assert "accuracy" in result.stdout and json.loads(path.read_text())["total"] == "125"
+    failed = run("accuracy", small_model, "--json", tmp_path / "nowhere" / "x.json", check=False)
+    assert failed.returncode == 2 and "does not exist" in failed.stderr
+
+
+def test_assumptions_are_printed_and_kept(tmp_path):
+    path = tmp_path / "bare.safetensors"
+    save_file({n: np.array(t) for n, t in random_weights(0).tensors.items()}, path)
+    result = run("prove", path, "--json", "-")
+    assert "note: no config found" in result.stderr
+    assert "no config found" in json.loads(result.stdout)[0]["assumptions"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prove", "max-of-3"], "Bundled models: max-of-4"),
+        (["prove", "missing.safetensors"], "no such file"),
+        (["prove", "max-of-4", "--strategy", "nonsense"], "known strategies: brute-force"),
+        (["prove", "max-of-4", "--family", "nonsense"], "families: brute-force"),
+        (["accuracy", "max-of-4", "--task", "median"], "known tasks: max"),
+        (["accuracy", "max-of-4", "--samples", "0"], "samples=0 must be at least 1"),
+        (["accuracy", "max-of-4", "--samples", "10", "--confidence", "1"], "confidence=1.0 must lie"),
+        (["train", "--out", "x", "--seeds", "5:1"], "expected a range such as 0:151"),
+        (["train", "--out", "x", "--seeds", "abc"], "expected a range such as 0:151"),
+        (["train", "--out", "x", "--task", "median"], "only the task 'max'"),
+    ],
+)
+def test_expected_errors_are_one_line_without_a_traceback(arguments, message, tmp_path):
+    result = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert message in result.stderr and result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+
+
+def test_train_writes_models_and_reports_each_seed(tmp_path):
+    pytest.importorskip("torch")
+    arguments = [
+        "train",
+        "--n-ctx",
+        2,
+        "--d-vocab",
+        8,
+        "--d-model",
+        8,
+        "--d-head",
+        8,
+        "--steps",
+        20,
+        "--seeds",
+        "3:5",
+        "--out",
+        tmp_path / "m",
+    ]
+    rows = json.loads(run(*arguments, "--json", "-").stdout)
+    assert [row["seed"] for row in rows] == [3, 4]
+    for row in rows:
+        assert {"path", "loss", "accuracy", "seconds"} <= row.keys() and Path(row["path"]).exists()
+        assert row["accuracy"] == cp.accuracy(cp.load(row["path"])).accuracy
+    assert all(row["resumed"] for row in json.loads(run(*arguments, "--json", "-").stdout))
+
+
+def test_demo_tells_the_story_without_torch(tmp_path):
+    result = subprocess.run([COMMAND, "demo"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for word in ("theorem", "2^120", "years", "Not a theorem", "Try next"):
+        assert word in result.stdout

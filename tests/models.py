@@ -1,0 +1,41 @@
+"""Tiny models that break wrong proofs."""
+
+import numpy as np
+
+from compactproofs import Weights
+
+
+def random_weights(seed, *, n_ctx=3, d_vocab=5, d_vocab_out=None, d_model=4, d_head=2, scale=1.5, **options):
+    """Independent normal weights; by default all dimensions differ and the weights are large."""
+    rng = np.random.default_rng(seed)
+    d_vocab_out = d_vocab if d_vocab_out is None else d_vocab_out
+    v, k, d, h = d_vocab, n_ctx, d_model, d_head
+    shapes = {"W_E": (v, d), "W_pos": (k, d), "W_Q": (d, h), "W_K": (d, h), "W_V": (d, h), "W_O": (h, d), "W_U": (d, d_vocab_out)}
+    return Weights(**{name: (scale * rng.normal(size=shape)).astype(np.float32) for name, shape in shapes.items()}, **options)
+
+
+def with_tensors(weights, **changes):
+    """The same network with some tensors replaced."""
+    tensors = {**weights.tensors, **{name: np.asarray(value, dtype=np.float32) for name, value in changes.items()}}
+    return Weights(**tensors, score_divisor_squared=weights.score_divisor_squared)
+
+
+def adversarial_models():
+    """Named networks with ties, saturation, constant rows and dominant directions."""
+    return list(_adversarial_models())
+
+
+def _adversarial_models():
+    base = random_weights(7)
+    W_U = np.array(base.W_U)
+    W_U[:, 1] = W_U[:, 0]
+    yield "tied outputs", with_tensors(base, W_U=W_U)
+    yield "all zero", with_tensors(base, **{name: np.zeros_like(t) for name, t in base.tensors.items()})
+    yield "saturated attention", with_tensors(base, W_Q=1000 * base.W_Q)
+    yield "attention beyond float64's exponent", with_tensors(base, W_Q=1e6 * base.W_Q, W_K=1e6 * base.W_K)
+    yield "constant embedding", with_tensors(base, W_E=np.ones_like(base.W_E))
+    yield "uniform attention", with_tensors(base, W_Q=np.zeros_like(base.W_Q))
+    yield "one dominant direction", with_tensors(base, W_E=np.array(base.W_E) + 50 * np.outer(np.arange(5), np.ones(4)))
+    yield "dominant positions", with_tensors(base, W_pos=30 * base.W_pos)
+    yield "tiny weights", with_tensors(base, **{name: 1e-30 * t for name, t in base.tensors.items()})
+    yield "huge weights", with_tensors(base, **{name: 1e30 * t for name, t in base.tensors.items()})

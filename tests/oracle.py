@@ -1,0 +1,46 @@
+"""The referee: exact answers for tiny models, straight from the weights, with python-flint's balls. Shares no code with the package."""
+
+from itertools import product
+
+from flint import arb, ctx
+
+PRECISION = 600
+
+
+def logits(weights, tokens):
+    """Logits at the last position as balls of 600 bits."""
+    previous, ctx.prec = ctx.prec, PRECISION
+    try:
+        W = {name: [[arb(float(x)) for x in row] for row in tensor] for name, tensor in weights.tensors.items()}
+        residual = [[e + p for e, p in zip(W["W_E"][t], W["W_pos"][i], strict=True)] for i, t in enumerate(tokens)]
+        query = _times(residual[-1], W["W_Q"])
+        divisor = (arb(weights.score_divisor_squared.numerator) / weights.score_divisor_squared.denominator).sqrt()
+        scores = [_dot(query, _times(h, W["W_K"])) / divisor for h in residual]
+        top = max(scores, key=lambda s: float(s.mid()))
+        unnormalised = [(s - top).exp() for s in scores]
+        mass = sum(unnormalised, arb(0))
+        mixed = [sum((w * h[j] for w, h in zip(unnormalised, residual, strict=True)), arb(0)) / mass for j in range(len(residual[0]))]
+        final = [a + b for a, b in zip(_times(_times(mixed, W["W_V"]), W["W_O"]), residual[-1], strict=True)]
+        return _times(final, W["W_U"])
+    finally:
+        ctx.prec = previous
+
+
+def is_correct(weights, tokens, label):
+    """True if the label's logit is certainly strictly largest; at 600 bits, what is not certain is taken for a tie, hence wrong."""
+    values = logits(weights, tokens)
+    return all(values[o] < values[label] for o in range(len(values)) if o != label)
+
+
+def count_correct(weights, label_of=max):
+    """How many of all sequences the network answers correctly."""
+    sequences = product(range(weights.d_vocab), repeat=weights.n_ctx)
+    return sum(is_correct(weights, tokens, label_of(tokens)) for tokens in sequences)
+
+
+def _dot(a, b):
+    return sum((x * y for x, y in zip(a, b, strict=True)), arb(0))
+
+
+def _times(row, matrix):
+    return [_dot(row, column) for column in zip(*matrix, strict=True)]

@@ -1,0 +1,107 @@
+from fractions import Fraction
+
+import pytest
+
+from compactproofs.errors import ModelError
+from compactproofs.model.config import interpret
+
+SIZES = {"d_vocab": 64, "d_vocab_out": 64, "d_model": 32, "d_head": 32, "n_ctx": 4}
+GOOD = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none", "attn_scale": "-1"}
+
+
+def test_a_complete_config_leaves_nothing_to_assume():
+    meaning = interpret(GOOD, SIZES)
+    assert meaning.score_divisor_squared == 32
+    assert meaning.assumptions == ()
+
+
+@pytest.mark.parametrize("config", [None, {}])
+def test_without_a_config_the_assumptions_are_stated(config):
+    (assumption,) = interpret(config, SIZES).assumptions
+    assert "no config found" in assumption
+    assert "attention scale 1/sqrt(d_head) = 1/sqrt(32)" in assumption
+
+
+def test_an_incomplete_config_states_what_it_leaves_open():
+    text = " ".join(interpret({"n_ctx": 4}, SIZES).assumptions)
+    assert "does not mention n_layers, n_heads, attn_only, normalization_type" in text
+    assert "does not mention attn_scale" in text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("n_layers", 2, "one-layer"),
+        ("n_layers", "2", "one-layer"),
+        ("n_heads", 4, "one attention head"),
+        ("attn_only", False, "MLP"),
+        ("attn_only", "false", "MLP"),
+        ("normalization_type", "LN", "layer normalisation"),
+        ("normalization_type", "LNPre", "layer normalisation"),
+        ("normalization_type", "RMS", "layer normalisation"),
+        ("final_rms", True, "layer normalisation"),
+        ("positional_embedding_type", "rotary", "position embeddings"),
+        ("positional_embedding_type", "shortformer", "position embeddings"),
+        ("rotary_dim", 16, "rotary"),
+        ("attn_scores_soft_cap", 30.0, "soft-capped attention"),
+        ("output_logits_soft_cap", 50.0, "soft-capped logits"),
+        ("use_local_attn", True, "local attention"),
+        ("window_size", 2, "local attention"),
+        ("scale_attn_by_inverse_layer_idx", True, "layer index"),
+        ("scale_embedding", True, "scaled embeddings"),
+        ("use_qk_norm", True, "queries and keys"),
+        ("num_experts", 2, "MLP"),
+        ("n_key_value_heads", 2, "one attention head"),
+        ("dtype", "torch.float16", "float32"),
+        ("d_head", 16, "config says d_head=16, but the tensors have d_head=32"),
+        ("n_ctx", "5", "config says n_ctx=5, but the tensors have n_ctx=4"),
+        ("attn_scale", 0, "attn_scale=0: expected a positive number"),
+        ("attn_scale", -2.0, "expected a positive number"),
+        ("attn_scale", "nan", "expected a positive number"),
+        ("attn_scale", "big", "expected a positive number"),
+        ("attn_scale", True, "expected a positive number"),
+    ],
+)
+def test_fields_that_change_the_function_are_refused(field, value, message):
+    with pytest.raises(ModelError, match=message):
+        interpret({**GOOD, field: value}, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("fields", "divisor_squared"),
+    [
+        ({"attn_scale": 5.656854249492381}, Fraction(32)),
+        ({"attn_scale": "5.656854249492381"}, Fraction(32)),
+        ({"attn_scale": 1.0}, Fraction(1)),
+        ({"attn_scale": 2.5}, Fraction(25, 4)),
+        ({"use_attn_scale": False}, Fraction(1)),
+        ({"use_attn_scale": True, "attn_scale": -1.0}, Fraction(32)),
+    ],
+)
+def test_the_attention_scale_is_modelled(fields, divisor_squared):
+    assert interpret({**GOOD, **fields}, SIZES).score_divisor_squared == divisor_squared
+
+
+def test_use_attn_scale_is_ambiguous_in_the_new_layout():
+    with pytest.raises(ModelError, match="TransformerLens 4 ignores it"):
+        interpret({**GOOD, "use_attn_scale": False}, SIZES, bridge_layout=True)
+
+
+def test_unknown_fields_become_assumptions_unless_switched_off():
+    meaning = interpret({**GOOD, "secret_gate": 3, "other_gate": False, "third": None, "model_name": "x"}, SIZES)
+    assert meaning.assumptions == ("config field secret_gate=3 is not known to compactproofs and was assumed not to change the function",)
+
+
+def test_a_transformer_lens_config_with_its_defaults_is_understood():
+    defaults = {
+        "n_layers": 1, "d_model": 32, "n_ctx": 4, "d_head": 32, "model_name": "custom", "n_heads": 1, "d_mlp": None, "act_fn": None,
+        "d_vocab": 64, "eps": 1e-5, "use_attn_result": False, "use_attn_scale": True, "attn_scale": 5.656854249492381,
+        "use_local_attn": False, "window_size": None, "attn_types": None, "init_mode": "gpt2", "normalization_type": None, "device": "cpu",
+        "attention_dir": "causal", "attn_only": True, "seed": 1,
+        "scale_attn_by_inverse_layer_idx": False, "positional_embedding_type": "standard",
+        "final_rms": False, "d_vocab_out": 64, "parallel_attn_mlp": False, "rotary_dim": None, "n_params": 4096, "gated_mlp": False,
+        "dtype": "torch.float32", "post_embedding_ln": False, "num_experts": None,
+        "attn_scores_soft_cap": -1.0, "output_logits_soft_cap": -1.0,
+        "use_NTK_by_parts_rope": False, "tie_word_embeddings": False, "use_normalization_before_and_after": False,
+    }  # fmt: skip
+    assert interpret(defaults, SIZES).assumptions == ("attn_scale=5.656854249492381 was read as the real number sqrt(32)",)

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from compactproofs.errors import ModelError
+from compactproofs.model.files import from_tensors
+from models import random_weights
+
+WEIGHTS = random_weights(1, n_ctx=3, d_vocab=5, d_vocab_out=6, d_model=4, d_head=2)
+
+
+def legacy():
+    t = WEIGHTS.tensors
+    return {
+        "embed.W_E": t["W_E"],
+        "pos_embed.W_pos": t["W_pos"],
+        "unembed.W_U": t["W_U"],
+        **{f"blocks.0.attn.{n}": t[n][None] for n in ("W_Q", "W_K", "W_V", "W_O")},
+        "blocks.0.attn.b_Q": np.zeros((1, 2), np.float32),
+        "blocks.0.attn.b_O": np.zeros(4, np.float32),
+        "unembed.b_U": np.zeros(6, np.float32),
+        "blocks.0.attn.mask": np.tril(np.ones((3, 3), bool)),
+        "blocks.0.attn.IGNORE": np.array(-np.inf, np.float32),
+    }
+
+
+def bridge():
+    t = WEIGHTS.tensors
+    return {
+        "embed.weight": t["W_E"],
+        "pos_embed.weight": t["W_pos"],
+        "unembed.weight": t["W_U"].T,
+        **{f"blocks.0.attn.{n[-1].lower()}.weight": t[n].T for n in ("W_Q", "W_K", "W_V", "W_O")},
+        "blocks.0.attn.q.bias": np.zeros(2, np.float32),
+    }
+
+
+def plain_with_head_axis():
+    return {n: t[None] if n in ("W_Q", "W_K", "W_V", "W_O") else t for n, t in WEIGHTS.tensors.items()}
+
+
+@pytest.mark.parametrize("layout", [legacy, bridge, plain_with_head_axis, lambda: WEIGHTS.tensors])
+def test_every_known_layout_gives_the_same_network(layout):
+    assert from_tensors(layout()) == WEIGHTS
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({"blocks.1.attn.W_Q": np.zeros((1, 4, 2), np.float32)}, "more than one layer"),
+        ({"blocks.0.mlp.W_in": np.zeros((4, 8), np.float32)}, "has an MLP"),
+        ({"blocks.0.ln1.w": np.ones(4, np.float32)}, "layer normalisation"),
+        ({"ln_final.w": np.ones(4, np.float32)}, "layer normalisation"),
+        ({"blocks.0.attn.rotary_sin": np.ones((3, 2), np.float32)}, "rotary"),
+        ({"blocks.0.attn.b_K": np.ones((1, 2), np.float32)}, "non-zero biases are not supported yet"),
+        ({"unembed.b_U": np.full(6, np.nan, np.float32)}, "non-zero biases are not supported yet"),
+        ({"blocks.0.attn.mask": np.eye(3, dtype=bool)}, "causal mask"),
+        ({"blocks.0.attn.mask": np.ones((2, 2), bool)}, "causal mask"),
+        ({"blocks.0.attn.mask": np.ones((3, 3), np.float32)}, "causal mask"),
+        ({"mystery": np.zeros(3, np.float32)}, r"tensor mystery \(shape \(3,\)\) is not known"),
+        ({"blocks.0.attn.W_Q": np.zeros((2, 4, 2), np.float32)}, "2 heads; only one attention head"),
+    ],
+)
+def test_what_would_have_to_be_ignored_is_refused_by_name(extra, message):
+    with pytest.raises(ModelError, match=message):
+        from_tensors({**legacy(), **extra})
+
+
+def test_missing_tensors_are_named_together_with_what_is_there():
+    tensors = dict(WEIGHTS.tensors)
+    del tensors["W_K"], tensors["W_U"]
+    with pytest.raises(ModelError, match=r"tensors not found: W_K, W_U\. Expected .* The file has: W_E, W_O, W_Q, W_V, W_pos"):
+        from_tensors(tensors)
+
+
+def test_a_foreign_model_is_refused_for_what_it_is():
+    with pytest.raises(ModelError, match="has an MLP"):
+        from_tensors({"embed.W_E": WEIGHTS.W_E, "blocks.0.mlp.W_in": WEIGHTS.W_E})
+    with pytest.raises(ModelError, match="no tensors"):
+        from_tensors({})
+
+
+def test_plain_biases_are_refused_unless_zero():
+    assert from_tensors({**WEIGHTS.tensors, "b_Q": np.zeros(2, np.float32)}) == WEIGHTS
+    with pytest.raises(ModelError, match="tensor b_Q: non-zero biases"):
+        from_tensors({**WEIGHTS.tensors, "b_Q": np.array([0, 1e-30], np.float32)})

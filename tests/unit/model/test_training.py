@@ -1,0 +1,130 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import compactproofs as cp
+from compactproofs.errors import ModelError, TaskError
+from compactproofs.model.training import Recipe, train_seeds
+from compactproofs.model.training.recipe import derived_seed
+
+torch = pytest.importorskip("torch")
+
+SMALL = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=40, batch_size=32)
+
+
+def test_a_seed_gives_the_same_weights_alone_and_among_others():
+    from compactproofs.model.training.batched import train_group
+
+    recipe = Recipe(n_ctx=4, d_vocab=64, steps=30)
+    alone = train_group(recipe, [5])[0]
+    for companions in ([4, 5, 6], [5, 0, 1, 2, 3, 7, 8], list(range(11))):
+        together = {t.seed: t for t in train_group(recipe, companions)}[5]
+        for name in alone.tensors:
+            np.testing.assert_array_equal(alone.tensors[name], together.tensors[name])
+        assert alone.loss == together.loss
+
+
+def test_workers_and_groups_do_not_change_the_weights():
+    in_two = {m.seed: m.weights for m in train_seeds(SMALL, range(5), workers=2)}
+    in_one = {m.seed: m.weights for m in train_seeds(SMALL, [3, 1], workers=1)}
+    assert in_one == {seed: in_two[seed] for seed in (3, 1)}
+    assert len({w.sha256 for w in in_two.values()}) == 5
+
+
+def test_the_gradient_is_that_of_the_reference_forward_pass():
+    """The batched loss equals cross-entropy of the numpy forward pass, for rectangular heads too."""
+    from compactproofs.model.training.batched import _losses, initial_parameters
+
+    recipe = replace(SMALL, d_model=6, d_head=5)
+    parameters = initial_parameters(recipe, [0, 1])
+    tokens = torch.randint(0, 16, (2, 7, 3), generator=torch.Generator().manual_seed(0))
+    losses = _losses(parameters, tokens, recipe)
+    for i in range(2):
+        weights = cp.Weights(**{n: p[i].numpy() for n, p in parameters.items()})
+        logits = cp.forward(weights, tokens[i].numpy())
+        log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        expected = -log_probabilities[np.arange(7), tokens[i].numpy().max(axis=1)].mean()
+        assert float(losses[i]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_initial_weights_have_the_papers_distribution():
+    from compactproofs.model.training.batched import initial_parameters
+
+    parameters = initial_parameters(Recipe(n_ctx=4, d_vocab=64), range(20))
+    everything = torch.cat([p.flatten() for p in parameters.values()])
+    assert float(everything.std()) == pytest.approx(0.8 / 32**0.5, rel=0.01)
+    assert float(everything.mean()) == pytest.approx(0, abs=0.001)
+
+
+def test_training_learns():
+    (model,) = cp.train(cp.MaxOfK(n_ctx=2, d_vocab=8), seeds=[0], d_model=16, d_head=16, steps=1000)
+    assert cp.accuracy(model.weights).accuracy > 0.9
+    assert model.loss < 0.5 and model.seconds > 0 and model.path is None
+
+
+def test_finished_seeds_are_not_trained_again(tmp_path):
+    first = sorted(train_seeds(SMALL, [0, 1], out=tmp_path), key=lambda m: m.seed)
+    stamps = {m.path: m.path.stat().st_mtime_ns for m in first}
+    progress = []
+    second = list(train_seeds(SMALL, [0, 1, 2], out=tmp_path, progress=lambda *p: progress.append(p)))
+    assert [(m.seed, m.resumed) for m in second] == [(0, True), (1, True), (2, False)]
+    assert {m.path: m.path.stat().st_mtime_ns for m in first} == stamps
+    assert second[0].weights == first[0].weights and second[0].loss == first[0].loss
+    assert progress[-1] == (40, 40)
+
+
+def test_a_file_of_another_recipe_is_not_mistaken_for_a_finished_seed(tmp_path):
+    list(train_seeds(SMALL, [0], out=tmp_path))
+    with pytest.raises(ModelError, match="another recipe"):
+        list(train_seeds(replace(SMALL, steps=41), [0], out=tmp_path))
+
+
+def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
+    """kill -9 in the middle: what was finished is whole, the rest is trained, and the result is as if nothing had happened."""
+    script = (
+        "from pathlib import Path; from compactproofs.model.training import Recipe, train_seeds\n"
+        "if __name__ == '__main__':\n"
+        "    recipe = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=400, batch_size=32)\n"
+        f"    list(train_seeds(recipe, range(32), out=Path({str(tmp_path)!r}), workers=1))\n"
+    )
+    main = tmp_path.parent / f"{tmp_path.name}_main.py"
+    main.write_text(script)
+    process = subprocess.Popen([sys.executable, str(main)], start_new_session=True)
+    while not list(tmp_path.glob("*.safetensors")) and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = len(list(tmp_path.glob("*.safetensors")))
+    assert 0 < finished < 32
+    recipe = replace(SMALL, steps=400)
+    models = list(train_seeds(recipe, range(32), out=tmp_path))
+    assert sum(m.resumed for m in models) == finished
+    untouched = {m.seed: m.weights for m in train_seeds(recipe, [0, 31])}
+    assert {m.seed: m.weights for m in models if m.seed in (0, 31)} == untouched
+
+
+def test_records_say_how_the_weights_came_about(tmp_path):
+    from compactproofs.model.files import training_record
+
+    (model,) = train_seeds(SMALL, [7], out=tmp_path)
+    record = training_record(model.path)
+    assert record["recipe"] == json.loads(json.dumps(SMALL.as_dict()))
+    assert record["seed"] == 7 and record["torch"] == torch.__version__
+
+
+@pytest.mark.parametrize("changes", [{"n_ctx": 0}, {"steps": 0}, {"task": "median"}])
+def test_impossible_recipes_are_refused(changes):
+    with pytest.raises(TaskError):
+        replace(SMALL, **changes)
+
+
+def test_derived_seeds_differ_by_purpose_and_fit_torch():
+    assert derived_seed(0, "weights") != derived_seed(0, "data") != derived_seed(1, "data")
+    assert all(0 <= derived_seed(s, "data") < 2**63 for s in range(100))

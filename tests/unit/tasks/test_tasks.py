@@ -1,0 +1,55 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from compactproofs.errors import TaskError
+from compactproofs.tasks import LabellingAutomaton, MaxOfK, check_fits, task_for
+from models import random_weights
+
+
+@pytest.mark.parametrize(("n_ctx", "d_vocab"), [(1, 1), (1, 4), (3, 5), (4, 2)])
+def test_max_of_k_labels_every_sequence_with_its_maximum(n_ctx, d_vocab):
+    task = MaxOfK(n_ctx, d_vocab)
+    sequences = np.array(list(product(range(d_vocab), repeat=n_ctx)))
+    assert task.automaton.label(sequences).tolist() == sequences.max(axis=1).tolist()
+    assert task.total == len(sequences)
+
+
+@pytest.mark.parametrize(("n_ctx", "d_vocab"), [(1, 1), (4, 64), (20, 64), (20, 512)])
+def test_label_totals_are_exact_at_any_size(n_ctx, d_vocab):
+    totals = MaxOfK(n_ctx, d_vocab).automaton.label_totals(n_ctx)
+    assert totals == {m: (m + 1) ** n_ctx - m**n_ctx for m in range(d_vocab)}
+    assert sum(totals.values()) == MaxOfK(n_ctx, d_vocab).total
+
+
+def parity(d_vocab):
+    tokens = np.arange(d_vocab)
+    return LabellingAutomaton(transitions=np.stack([tokens % 2, 1 - tokens % 2]), labels=np.array([0, 1]), start=0)
+
+
+def test_other_automata_fit_the_interface():
+    sequences = np.array(list(product(range(5), repeat=3)))
+    assert parity(5).label(sequences).tolist() == (sequences.sum(axis=1) % 2).tolist()
+    odd = int((sequences.sum(axis=1) % 2).sum())
+    assert parity(5).label_totals(3) == {0: 125 - odd, 1: odd}
+
+
+def test_automaton_refuses_states_out_of_range():
+    with pytest.raises(TaskError, match="out of range"):
+        LabellingAutomaton(transitions=np.array([[1]]), labels=np.array([0]), start=0)
+    with pytest.raises(TaskError, match="out of range"):
+        LabellingAutomaton(transitions=np.array([[0]]), labels=np.array([-1]), start=0)
+
+
+def test_a_task_must_fit_the_model():
+    weights = random_weights(0)
+    assert task_for(weights) == MaxOfK(3, 5)
+    with pytest.raises(TaskError, match="known tasks: max"):
+        task_for(weights, "median")
+    with pytest.raises(TaskError, match="n_ctx=4"):
+        check_fits(MaxOfK(4, 5), weights)
+    with pytest.raises(TaskError, match="d_vocab_out=3"):
+        task_for(random_weights(0, d_vocab_out=3))
+    with pytest.raises(TaskError, match="n_ctx=0"):
+        MaxOfK(0, 3)
