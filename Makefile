@@ -19,7 +19,7 @@ check: .venv/.dev          ## lint, format, types, strict documentation build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
 docs: .venv/.dev           ## serve the documentation locally
 	$(BIN)/mkdocs serve
