@@ -1,5 +1,7 @@
 """Tiny models that break wrong proofs."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from compactproofs import Weights
@@ -20,6 +22,24 @@ def with_tensors(weights, **changes):
     return Weights(**tensors, score_divisor_squared=weights.score_divisor_squared)
 
 
+def weights_from_tables(EQKE, EQKP, EVOU, PVOU, EU):
+    """A network with exactly these path tables (before centring positions): one-hot residual streams, scores divided by 1."""
+    EQKE, EQKP, EVOU, PVOU, EU = (np.asarray(t, dtype=np.float32) for t in (EQKE, EQKP, EVOU, PVOU, EU))
+    v, k, out = len(EQKE), EQKP.shape[1], EU.shape[1]
+    n = v + k
+    eye, zeros = np.eye(n, dtype=np.float32), np.zeros
+    return Weights(
+        W_E=np.hstack([eye[:v], EU]),
+        W_pos=np.hstack([eye[v:], zeros((k, out), np.float32)]),
+        W_Q=np.vstack([np.hstack([EQKE, EQKP]), zeros((k + out, n), np.float32)]),
+        W_K=np.vstack([eye, zeros((out, n), np.float32)]),
+        W_V=np.vstack([eye, zeros((out, n), np.float32)]),
+        W_O=np.hstack([zeros((n, n), np.float32), np.vstack([EVOU, PVOU])]),
+        W_U=np.vstack([zeros((n, out), np.float32), np.eye(out, dtype=np.float32)]),
+        score_divisor_squared=Fraction(1),
+    )
+
+
 def adversarial_models():
     """Named networks with ties, saturation, constant rows and dominant directions."""
     return list(_adversarial_models())
@@ -37,5 +57,15 @@ def _adversarial_models():
     yield "uniform attention", with_tensors(base, W_Q=np.zeros_like(base.W_Q))
     yield "one dominant direction", with_tensors(base, W_E=np.array(base.W_E) + 50 * np.outer(np.arange(5), np.ones(4)))
     yield "dominant positions", with_tensors(base, W_pos=30 * base.W_pos)
+    yield (
+        "subnormal attention",
+        weights_from_tables(
+            EQKE=[[-743, -743.5, 0], [0, 0, 0], [0, 0, 0]],
+            EQKP=np.zeros((3, 2)),
+            EVOU=[[0.65, 0, -9], [-1, 0, -9], [0, 0, 1]],
+            PVOU=np.zeros((2, 3)),
+            EU=np.zeros((3, 3)),
+        ),
+    )
     yield "tiny weights", with_tensors(base, **{name: 1e-30 * t for name, t in base.tensors.items()})
     yield "huge weights", with_tensors(base, **{name: 1e30 * t for name, t in base.tensors.items()})

@@ -11,7 +11,7 @@ from compactproofs.counting.sampling import sample
 from compactproofs.errors import InfeasibleError
 from compactproofs.tasks import LabellingAutomaton, task_for
 from compactproofs.tasks.automaton import AbstractTask
-from models import adversarial_models, random_weights
+from models import adversarial_models, random_weights, weights_from_tables
 
 SIZES = [
     {"n_ctx": 1, "d_vocab": 6, "d_vocab_out": 7, "d_model": 3, "d_head": 2},
@@ -36,6 +36,20 @@ def test_brute_force_counts_what_the_oracle_counts(sizes, scale):
 def test_brute_force_is_exact_on_adversarial_models(name, weights):
     count = brute_force(weights, task_for(weights))
     assert (count.correct, count.undecided) == (oracle.count_correct(weights), 0)
+
+
+@pytest.mark.parametrize(("name", "weights"), adversarial_models(), ids=lambda x: x if isinstance(x, str) else "")
+def test_decide_is_exact_on_adversarial_models(name, weights):
+    everything = np.array(list(product(range(weights.d_vocab), repeat=weights.n_ctx)))
+    count = decide(weights, task_for(weights), prepare(weights), everything)
+    assert (count.correct, count.undecided) == (oracle.count_correct(weights), 0)
+
+
+def test_attention_that_underflows_altogether_is_decided_exactly():
+    tables = {"EQKP": np.zeros((3, 1)), "PVOU": np.zeros((1, 3)), "EU": np.zeros((3, 3)), "EVOU": [[0, 1, 2], [1, 0, 2], [0, 0, -1]]}
+    for scale in (1e4, 1e30):
+        weights = weights_from_tables(EQKE=scale * np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]]), **tables)
+        assert brute_force(weights, task_for(weights)).correct == oracle.count_correct(weights)
 
 
 def test_near_ties_go_to_exact_arithmetic():

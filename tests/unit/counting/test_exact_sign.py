@@ -13,7 +13,7 @@ from models import adversarial_models, random_weights, with_tensors
 @pytest.mark.parametrize(("name", "weights"), adversarial_models(), ids=lambda x: x if isinstance(x, str) else "")
 def test_is_correct_agrees_with_the_oracle_on_adversarial_models(name, weights):
     network = ExactNetwork(weights)
-    for tokens in list(product(range(5), repeat=3))[::7]:
+    for tokens in list(product(range(weights.d_vocab), repeat=weights.n_ctx))[::7]:
         assert network.is_correct(tokens, max(tokens)) is oracle.is_correct(weights, tokens, max(tokens)), tokens
 
 
@@ -52,6 +52,19 @@ def test_sign_decides_differences_far_below_double_precision():
 def _truncated(digits):
     ball = (arb(-1) / arb(2).sqrt()).exp() * arb(10) ** digits
     return int(ball.floor().unique_fmpz())
+
+
+@pytest.mark.parametrize("digits", [2, 3, 5, 17])
+def test_exp_enclosure_encloses_at_any_precision(digits):
+    ctx.prec = 500
+    rng = np.random.default_rng(digits)
+    for _ in range(500):
+        score, divisor = -int(rng.integers(1, 2000)), int(rng.integers(1, 40))
+        low, high = network_with_scores(divisor)._exp_enclosure(score, digits)
+        exact = (arb(score) / arb(divisor).sqrt()).exp()
+        assert not arb(str(low)) > exact
+        assert not arb(str(high)) < exact
+        assert high <= low * 10 or digits < 5
 
 
 def test_sign_survives_exponents_beyond_every_range():
