@@ -62,7 +62,7 @@ def _adversarial_models():
         weights_from_tables(
             EQKE=[[-743, -743.5, 0], [0, 0, 0], [0, 0, 0]],
             EQKP=np.zeros((3, 2)),
-            EVOU=[[0.65, 0, -9], [-1, 0, -9], [0, 0, 1]],
+            EVOU=[[0.62, 0, -9], [-1, 0, -9], [0, 0, 1]],
             PVOU=np.zeros((2, 3)),
             EU=np.zeros((3, 3)),
         ),

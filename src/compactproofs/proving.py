@@ -69,5 +69,6 @@ def _theorem(weights: Weights, task: AbstractTask, bound: Bound) -> str:
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
     return (
         f"With the float32 weights of SHA-256 {weights.sha256[:16]}... read as real numbers, at least {bound.correct_at_least}{most} "
-        f"of the {task.total} input sequences give the right output, {task.title}, a strictly larger logit than every other output."
+        f"of the {task.total_in_words} input sequences give the right output, {task.title}, "
+        "a strictly larger logit than every other output."
     )

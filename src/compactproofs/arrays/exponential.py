@@ -72,7 +72,7 @@ def exp_upper(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
 
 def _reduced(x: Float[np.ndarray, "..."]) -> tuple[np.ndarray, np.ndarray]:
     """Polynomial value and power of two with exp(clip(x)) = value * 2^power up to RELATIVE_ERROR."""
-    clipped = np.clip(x, -_CLIP, _CLIP)
+    clipped = np.clip(np.asarray(x, dtype=np.float64), -_CLIP, _CLIP)
     n = np.rint(clipped * _INVERSE_LN2)
     r = (clipped - n * _LN2_HIGH) - n * _LN2_LOW
     value = np.full_like(r, _COEFFICIENTS[0])

@@ -32,6 +32,8 @@ class Interval:
     """Entrywise upper ends, float64."""
 
     def __post_init__(self) -> None:
+        if self.lower.dtype != np.float64 or self.upper.dtype != np.float64:
+            raise TypeError(f"Interval ends must be float64, got {self.lower.dtype} and {self.upper.dtype}; see Interval.exact")
         if self.lower.shape != self.upper.shape:
             raise ValueError(f"Interval ends differ in shape: {self.lower.shape} and {self.upper.shape}")
         if bool(np.any(self.lower > self.upper)):
@@ -120,6 +122,8 @@ class Interval:
 def _as_interval(value: Any) -> Interval:
     if isinstance(value, Interval):
         return value
+    if not isinstance(value, np.ndarray | np.generic | int | float):
+        raise TypeError(f"cannot mix an Interval with a {type(value).__name__}; make it an array first")
     array = np.asarray(value)
     if array.dtype.kind in "iu":
         if bool(np.any(np.abs(array) > 2**53)):

@@ -1,10 +1,11 @@
 """What IEEE-754 double arithmetic guarantees, in the three forms that our bounds use.
 
-Everything here holds for round-to-nearest binary64, which numpy, numba and every BLAS use. Nothing
-rests on the order of summation or on whether multiply-adds are fused: both only change constants
-that `gamma` already covers.
+Everything here holds for round-to-nearest binary64 with gradual underflow, which is what numpy, numba and every BLAS use unless
+somebody switched the processor to flush-to-zero; `environment.require_ieee754` refuses to work then. Nothing rests on the order of
+summation or on whether multiply-adds are fused: both only change constants that `gamma` already covers.
 """
 
+import sys
 from fractions import Fraction
 from math import inf, isqrt, nextafter
 
@@ -37,7 +38,10 @@ def gamma_upper(n: int) -> float:
 
 def round_down(value: Fraction) -> float:
     """The largest float64 that is at most `value`."""
-    nearest = float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -inf
     return nearest if Fraction(nearest) <= value else nextafter(nearest, -inf)
 
 

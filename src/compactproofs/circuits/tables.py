@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from jaxtyping import Float
 
+from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
 from compactproofs.arrays.rounding import inverse_sqrt_enclosure
 from compactproofs.model.weights import Weights
@@ -40,13 +41,13 @@ class Circuits(Generic[Array]):
     """What the query token adds to output o directly: (d_vocab_q, d_vocab_out)."""
 
 
-def position_centre(weights: Weights) -> Float[np.ndarray, d_model]:
+def position_centre(weights: Weights) -> Float[np.ndarray, "d_model"]:
     """The vector that is moved from the position tables into the token tables: the mean of W_pos, in float32.
 
     Only the sums EQKE + EQKP and EVOU + PVOU enter the network, so any vector is exact; rounding it to float32 keeps
     every table a polynomial in float32 numbers.
     """
-    centre: Float[np.ndarray, d_model] = weights.W_pos.mean(axis=0, dtype=np.float64).astype(np.float32)
+    centre: Float[np.ndarray, "d_model"] = weights.W_pos.mean(axis=0, dtype=np.float64).astype(np.float32)
     return centre.astype(np.float64)
 
 
@@ -59,10 +60,11 @@ def interval_circuits(weights: Weights) -> Circuits[Interval]:
     """Enclosures of the tables.
 
     Guarantee: every entry contains the exact entry of the real-number network.
-    Assumes: nothing; all float32 weights are allowed.
+    Assumes: IEEE-754 arithmetic, which is checked; all float32 weights are allowed.
     Cost: O(d_vocab d_model^2 + d_vocab^2 d_model + n_ctx d_vocab d_model).
     Source: paper, section 3 (equation for the five paths), with the scale inside EQKE and EQKP.
     """
+    require_ieee754()
     lower, upper = inverse_sqrt_enclosure(Fraction(weights.score_divisor_squared))
     return _circuits(weights, Interval.exact, Interval(np.asarray(lower), np.asarray(upper)))
 

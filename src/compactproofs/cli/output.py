@@ -77,6 +77,14 @@ class Output:
             typer.echo(f"note: {assumption}", err=True)
 
 
+def brief_integer(value: int) -> str:
+    """Three significant digits, for integers beyond every float too."""
+    if value < 10**300:
+        return f"{value:.3g}"
+    digits = str(value)
+    return f"{digits[0]}.{digits[1:3]}e+{len(digits) - 1}"
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     """A progress bar on standard error if that is a terminal; yields the callback that moves it, or None."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, ModelArgument, Output, TaskOption, progress_bar
+from compactproofs.cli.output import JsonOption, ModelArgument, Output, TaskOption, brief_integer, progress_bar
 
 if TYPE_CHECKING:
     from compactproofs.strategies.base import AbstractStrategy, Proof
@@ -66,8 +66,8 @@ def _show(output: Output, proofs: list[Proof]) -> None:
                 p.status,
                 "-" if p.reason else f"{p.lower:.8f}",
                 "-" if p.upper is None or p.reason else f"{p.upper:.8f}",
-                f"{p.flops:.3g}",
-                f"{p.unexplained_dimensions:.3g}",
+                brief_integer(p.flops),
+                brief_integer(p.unexplained_dimensions),
                 f"{p.seconds:.2f}",
             ]
             for p in proofs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from compactproofs.arrays.environment import require_ieee754
 from compactproofs.counting import kernels
 from compactproofs.counting.evaluation import Evaluation, prepare
 from compactproofs.counting.exact_sign import ExactNetwork
@@ -82,7 +84,7 @@ def brute_force(
     estimate = estimate_seconds(weights, task, evaluation, threads)
     if seconds is not None and estimate > seconds:
         raise InfeasibleError(
-            f"brute force over {weights.d_vocab}^{weights.n_ctx} = {task.total} sequences would take about {_words(estimate)} on {threads} "
+            f"brute force over {task.total_in_words} sequences would take about {_words(estimate)} on {threads} "
             f"threads, more than the {_words(seconds)} allowed. Allow more (--seconds), sample (--samples), or prove a bound instead."
         )
 
@@ -93,8 +95,8 @@ def brute_force(
     def run(call: _Call) -> tuple[_Call, int, int, np.ndarray]:
         buffer = np.empty(1024, dtype=np.int64)
         found, missing = _count(call, task, evaluation, buffer)
-        if len(buffer) < missing <= MAX_EXACT_DECISIONS:
-            buffer = np.empty(missing, dtype=np.int64)
+        if len(buffer) < min(missing, MAX_EXACT_DECISIONS):
+            buffer = np.empty(min(missing, MAX_EXACT_DECISIONS), dtype=np.int64)
             found, missing = _count(call, task, evaluation, buffer)
         return call, found, missing, buffer[:missing]
 
@@ -119,6 +121,7 @@ def brute_force(
 
 def decide(weights: Weights, task: AbstractTask, evaluation: Evaluation, sequences: np.ndarray) -> ExactCount:
     """Count the correct ones among the given sequences (one per row). The guarantee of `brute_force` holds."""
+    require_ieee754()  # per thread
     verdicts = np.empty(len(sequences), dtype=np.int64)
     e = evaluation
     labels = task.automaton.label(sequences)
@@ -142,7 +145,10 @@ def estimate_seconds(weights: Weights, task: AbstractTask, evaluation: Evaluatio
     started = time.perf_counter()
     _count(_Call(weights.d_vocab // 2, 0, sample), task, evaluation, buffer)
     elapsed = time.perf_counter() - started
-    return float(elapsed / sample * (prefixes * weights.d_vocab) / threads)
+    try:
+        return float(elapsed / sample / threads * float(prefixes * weights.d_vocab))
+    except OverflowError:
+        return math.inf
 
 
 def available_cores() -> int:
@@ -159,6 +165,7 @@ def _calls(weights: Weights) -> Iterator[_Call]:
 
 
 def _count(call: _Call, task: AbstractTask, e: Evaluation, buffer: np.ndarray) -> tuple[int, int]:
+    require_ieee754()  # per thread
     machine = task.automaton
     correct, uncertain = kernels.count_query(
         call.start,
@@ -207,6 +214,8 @@ def _decide_exactly(weights: Weights, task: AbstractTask, sequences: np.ndarray)
 
 def _words(seconds: float) -> str:
     """A duration a person can grasp."""
+    if seconds == math.inf:
+        return "more than 1e300 years"
     for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {unit}"

@@ -39,6 +39,8 @@ def _solve(k: int, n: int, probability: float) -> float:
     successes = np.arange(k + 1)
 
     def cumulative(p: float) -> float:
+        if p >= 1.0:
+            return 0.0
         logs = log_choose + successes * math.log(p) + (n - successes) * math.log1p(-p)
         peak = float(logs.max())
         return math.exp(peak) * float(np.exp(logs - peak).sum())

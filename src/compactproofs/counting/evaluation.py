@@ -17,7 +17,12 @@ adding k terms costs at most gamma_k (1 + t)(1 + u) b sum A. So |S~ - S| <= T su
 As t < 0.12, sum A <= 1.2 Z. The comparison itself rounds S_m - threshold once, by at most u (1.2 b Z + threshold) <= 1.2 T Z + u threshold.
 Altogether the hypothesis gives S_o - S_m <= -threshold (1 - u) + (2.4 + 1.2) T Z, which is negative for threshold >= 8 T Z, the factor
 8 = 3.6 * 2.2 also absorbing the rounding of T and of threshold. Underflow adds at most 2^-1074 to each of a few
-operations per term; floor = 2^-1000 k (b + T + 2) exceeds their total effect. If d > 0.1 the tolerance is infinite. QED.
+operations per term; floor = 2^-1000 k (b + T + 2) exceeds their total effect. If d > 0.1, or if any table entry is infinite or NaN,
+tolerance and floor are infinite, and no comparison succeeds. The bounds d, D, b, T are themselves computed with a few roundings each,
+a relative 2^-50 that the factors 1.1, 1.2 and 8 leave room for. QED.
+
+The kernel counts the outputs at or above S_m - threshold. The label itself is one of them, since threshold is not negative; so exactly
+one means that every other output is certainly below the label. A NaN threshold counts none, which is not one.
 """
 
 from __future__ import annotations
@@ -59,10 +64,11 @@ def prepare(weights: Weights) -> Evaluation:
     Assumes: nothing.
     Cost: O(d_vocab^2 (n_ctx + d_model)).
     """
-    tables = interval_circuits(weights)
+    tables = interval_circuits(weights)  # refuses to run where arithmetic is not IEEE-754's
     EQKE, EQKP, EVOU, PVOU, EU = (t.midpoint_radius()[0] for t in (tables.EQKE, tables.EQKP, tables.EVOU, tables.PVOU, tables.EU))
     scores = EQKE[:, None, :] + EQKP[:, :, None]
-    attention = exp_approximation(scores - scores.max(axis=(1, 2), keepdims=True))
+    with np.errstate(invalid="ignore"):
+        attention = exp_approximation(scores - scores.max(axis=(1, 2), keepdims=True))
 
     exponent_error = _radius(tables.EQKE, tables.EQKP) + 4 * UNIT_ROUNDOFF * _magnitude(tables.EQKE, tables.EQKP)
     bracket_error = _radius(tables.EVOU, tables.PVOU, tables.EU)
@@ -70,14 +76,15 @@ def prepare(weights: Weights) -> Evaluation:
     bracket = _magnitude(tables.EVOU, tables.PVOU, tables.EU) + bracket_error
     weight_error = 1.1 * exponent_error + 2 * RELATIVE_ERROR
     total_error = (1.1 * weight_error + 2 * UNIT_ROUNDOFF + 1.2 * gamma_upper(weights.n_ctx)) * bracket + bracket_error
-    usable = exponent_error <= 0.1
+    finite = all(bool(np.isfinite(t.magnitude_upper()).all()) for t in vars(tables).values())
+    usable = finite and exponent_error <= 0.1
     return Evaluation(
         attention=attention,
         EVOU=EVOU,
         PVOU=PVOU,
         EU=EU,
         tolerance=8 * total_error if usable else np.inf,
-        floor=2.0**-1000 * weights.n_ctx * (bracket + total_error + 2.0),
+        floor=2.0**-1000 * weights.n_ctx * (bracket + total_error + 2.0) if usable else np.inf,
     )
 
 

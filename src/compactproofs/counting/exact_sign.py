@@ -20,17 +20,19 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
+from compactproofs.arrays.environment import require_ieee754
 from compactproofs.circuits.tables import position_centre
 from compactproofs.model.weights import Weights
 
-MAX_DIGITS = 20_000
-"""Give up ("undecided") beyond this many decimal digits; real models need 40."""
+MAX_DIGITS = 10_240
+"""Give up ("undecided") beyond this many decimal digits (40 * 4^4); real models need 40."""
 
 
 class ExactNetwork:
     """The five tables as exact integers over a common power of two each (the score divisor kept aside)."""
 
     def __init__(self, weights: Weights) -> None:
+        require_ieee754()  # reading a subnormal float32 needs it
         self._divisor_squared = weights.score_divisor_squared
         tensors = {name: _dyadic(t.astype(np.float64)) for name, t in weights.tensors.items()}
         centre = _dyadic(position_centre(weights)[None])

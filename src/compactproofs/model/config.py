@@ -30,10 +30,10 @@ _REQUIRED: dict[str, tuple[tuple[Any, ...], str]] = {
     "post_embedding_ln": ((False, *_ABSENT), "layer normalisation is not supported yet"),
     "use_normalization_before_and_after": ((False, *_ABSENT), "layer normalisation is not supported yet"),
     "use_qk_norm": ((False, *_ABSENT), "normalised queries and keys are not supported"),
-    "positional_embedding_type": (("standard", *_ABSENT), "only learned absolute position embeddings are supported"),
+    "positional_embedding_type": (("standard",), "only learned absolute position embeddings are supported"),
     "rotary_dim": (_ABSENT, "rotary embeddings are not supported"),
     "use_NTK_by_parts_rope": ((False, *_ABSENT), "rotary embeddings are not supported"),
-    "attention_dir": (("causal", "bidirectional", *_ABSENT), "the last position must see every position"),
+    "attention_dir": (("causal", "bidirectional"), "the last position must see every position"),
     "use_local_attn": ((False, *_ABSENT), "local attention is not supported"),
     "window_size": (_ABSENT, "local attention is not supported"),
     "attn_types": (_ABSENT, "local attention is not supported"),
@@ -43,62 +43,27 @@ _REQUIRED: dict[str, tuple[tuple[Any, ...], str]] = {
     "scale_attn_by_inverse_layer_idx": ((False, *_ABSENT), "scores scaled by the layer index are not supported"),
     "parallel_attn_mlp": ((False, *_ABSENT), "models with an MLP are not supported"),
     "num_experts": (_ABSENT, "models with an MLP are not supported"),
+    "is_audio_model": ((False, *_ABSENT), "only token sequences are supported"),
+    "is_visual_model": ((False, *_ABSENT), "only token sequences are supported"),
+    "is_multimodal": ((False, *_ABSENT), "only token sequences are supported"),
+    "is_stateful": ((False, *_ABSENT), "recurrent models are not supported"),
+    "per_layer_head_dim": (_ABSENT, "only one attention head is supported"),
+    "per_layer_num_key_value_heads": (_ABSENT, "only one attention head is supported"),
+    "use_attn_scale": ((True, False), "a boolean is needed to know whether scores are divided"),
     "dtype": (("float32", "torch.float32", *_ABSENT), "only float32 models are supported"),
 }
 
 _HARMLESS = frozenset(
-    [
-        "act_fn",
-        "architecture",
-        "attn_implementation",
-        "checkpoint_index",
-        "checkpoint_label_type",
-        "checkpoint_value",
-        "d_mlp",
-        "decoder_start_token_id",
-        "default_padding_side",
-        "default_prepend_bos",
-        "device",
-        "eps",
-        "experts_per_token",
-        "format",
-        "from_checkpoint",
-        "gated_mlp",
-        "init_mode",
-        "init_weights",
-        "initializer_range",
-        "layer_norm_folding",
-        "load_in_4bit",
-        "model_name",
-        "n_devices",
-        "n_params",
-        "name",
-        "NTK_by_parts_factor",
-        "NTK_by_parts_high_freq_factor",
-        "NTK_by_parts_low_freq_factor",
-        "NTK_original_ctx_len",
-        "original_architecture",
-        "producer",
-        "relative_attention_max_distance",
-        "relative_attention_num_buckets",
-        "rotary_adjacent_pairs",
-        "rotary_base",
-        "seed",
-        "task",
-        "tie_word_embeddings",
-        "tokenizer_appends_eos",
-        "tokenizer_name",
-        "tokenizer_prepends_bos",
-        "trust_remote_code",
-        "ungroup_grouped_query_attention",
-        "use_attn_in",
-        "use_attn_result",
-        "use_hook_mlp_in",
-        "use_hook_tokens",
-        "use_split_qkv_input",
-        "training",
-        "version",
-    ]
+    """
+    act_fn architecture attn_implementation checkpoint_index checkpoint_label_type checkpoint_value d_mlp decoder_start_token_id
+    default_padding_side default_prepend_bos device eps experts_per_token format from_checkpoint gated_mlp init_mode init_weights
+    initializer_range layer_norm_folding load_in_4bit mm_tokens_per_image model_name n_devices n_params name NTK_by_parts_factor
+    NTK_by_parts_high_freq_factor NTK_by_parts_low_freq_factor NTK_original_ctx_len original_architecture producer qk_norm_after_rope
+    relative_attention_max_distance relative_attention_num_buckets rmsnorm_uses_offset rotary_adjacent_pairs rotary_base
+    rotary_interleaved_cos_sin seed task tie_word_embeddings tokenizer_appends_eos tokenizer_name tokenizer_prepends_bos training
+    trust_remote_code ungroup_grouped_query_attention use_attn_in use_attn_result use_hook_mlp_in use_hook_tokens use_split_qkv_input
+    version vision_hidden_size vision_num_heads vision_num_layers
+    """.split()
 )
 
 _NO_CONFIG = (
@@ -135,13 +100,12 @@ def interpret(config: Mapping[str, Any] | None, sizes: Mapping[str, int], *, bri
     values = {name: parse_value(value) for name, value in config.items()}
     _check_sizes(values, sizes)
     for name, (allowed, reason) in _REQUIRED.items():
-        if name in values and not any(_same(values[name], a) for a in allowed):
+        if name in values and not any(same_value(values[name], a) for a in allowed):
             raise ModelError(f"config field {name}={values[name]!r}: {reason} (expected {_spell(allowed)})")
-    unknown = set(values) - set(_REQUIRED) - _HARMLESS - {*SIZE_FIELDS, "attn_scale", "use_attn_scale"}
+    unknown = set(values) - set(_REQUIRED) - _HARMLESS - {*SIZE_FIELDS, "attn_scale"}
     assumptions = [
-        f"config field {name}={values[name]!r} is not known to compactproofs and was assumed not to change the function"
+        f"config field {name!r} ({_brief(values[name])}) is not known to compactproofs and was assumed not to change the function"
         for name in sorted(unknown)
-        if values[name] is not None and values[name] is not False  # an unknown option that is switched off
     ]
     unsaid = [name for name in _IMPORTANT if name not in values]
     if unsaid:
@@ -179,7 +143,7 @@ def _check_sizes(values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         claimed = values.get(name)
         if claimed is None or claimed == -1:
             continue
-        if not _same(claimed, sizes[name]):
+        if not same_value(claimed, sizes[name]):
             raise ModelError(f"config says {name}={claimed!r}, but the tensors have {name}={sizes[name]}")
 
 
@@ -198,9 +162,14 @@ def parse_value(value: Any) -> Any:
     return value
 
 
-def _same(value: Any, allowed: Any) -> bool:
+def same_value(value: Any, allowed: Any) -> bool:
     """Equality that does not take True for 1."""
     return isinstance(value, bool) == isinstance(allowed, bool) and bool(value == allowed)
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _spell(allowed: tuple[Any, ...]) -> str:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from compactproofs.errors import MissingExtraError, ModelError
-from compactproofs.model.config import SIZE_FIELDS, interpret, parse_value
+from compactproofs.model.config import SIZE_FIELDS, interpret, parse_value, same_value
 from compactproofs.model.layouts import recognise
 from compactproofs.model.weights import Weights
 
@@ -37,11 +37,14 @@ def load(path: str | os.PathLike[str]) -> Weights:
         True
     """
     path = Path(path)
-    if not path.exists():
-        raise ModelError(f"no such file: {path}")
-    if not path.is_file():
-        raise ModelError(f"{path} is not a file; expected a .safetensors or .pth model")
-    size = path.stat().st_size
+    try:
+        if not path.exists():
+            raise ModelError(f"no such file: {path}")
+        if not path.is_file():
+            raise ModelError(f"{path} is not a file; expected a .safetensors or .pth model")
+        size = path.stat().st_size
+    except OSError as error:
+        raise ModelError(f"cannot look at {path}: {error.strerror}") from None
     if size > _SIZE_LIMIT:
         raise ModelError(f"{path} has {size} bytes; a model of the supported kind is far smaller than {_SIZE_LIMIT}")
     if path.suffix == ".safetensors":
@@ -154,6 +157,8 @@ def _read_torch(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise MissingExtraError(
             f"reading {path.name} needs torch: pip install 'compactproofs[train]', or save the model as .safetensors"
         ) from None
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+        raise MissingExtraError(f"torch {torch.__version__} cannot read files safely; at least 2.6 is needed (or save as .safetensors)")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
@@ -175,7 +180,12 @@ def _as_numpy(name: str, tensor: Any) -> np.ndarray:
         raise ModelError(
             f"{name} has dtype {tensor.dtype}; expected float32. If these are the values you mean, convert them yourself (model.float())"
         )
-    array: np.ndarray = tensor.detach().cpu().numpy()
+    if tensor.numel() * tensor.element_size() > _SIZE_LIMIT:
+        raise ModelError(f"{name} has {tensor.numel()} entries, far more than a model of the supported kind")
+    try:
+        array: np.ndarray = tensor.detach().cpu().numpy()
+    except Exception as error:  # sparse, quantised, meta and other exotic tensors each fail in their own way
+        raise ModelError(f"{name} is not an ordinary dense tensor ({type(error).__name__}); save it as one") from None
     return array
 
 
@@ -187,9 +197,16 @@ def _config_of(cfg: Any) -> dict[str, Any]:
 def _merged(metadata: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
     """Metadata and config.json together; they may not contradict each other."""
     for name in sorted(metadata.keys() & beside.keys()):
-        if parse_value(metadata[name]) != parse_value(beside[name]):
+        if not same_value(parse_value(metadata[name]), parse_value(beside[name])):
             raise ModelError(f"the file's metadata says {name}={metadata[name]!r}, config.json beside it says {beside[name]!r}")
     return {**beside, **metadata}
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError(f"the field {next(n for n in names if names.count(n) > 1)!r} occurs twice")
+    return dict(pairs)
 
 
 def _config_beside(path: Path) -> dict[str, Any]:
@@ -199,7 +216,9 @@ def _config_beside(path: Path) -> dict[str, Any]:
     if beside.stat().st_size > _CONFIG_SIZE_LIMIT:
         raise ModelError(f"{beside} is larger than {_CONFIG_SIZE_LIMIT} bytes; expected a small JSON object")
     try:
-        config = json.loads(beside.read_text(encoding="utf-8"))
+        config = json.loads(beside.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
+    except OSError as error:
+        raise ModelError(f"cannot read {beside}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{beside} is not valid JSON ({error})") from None
     if not isinstance(config, dict):

@@ -104,10 +104,9 @@ def _check_extra(name: str, tensor: np.ndarray, n_ctx: int) -> None:
     if _IGNORE.match(name):
         return
     if _MASK.match(name):
-        last = tensor[n_ctx - 1, :n_ctx] if tensor.ndim == 2 and min(tensor.shape) >= n_ctx else np.zeros(1, bool)
-        if tensor.dtype == bool and bool(last.all()):
+        if tensor.shape == (n_ctx, n_ctx) and tensor.dtype == bool and bool(tensor[-1:].all()):
             return
-        raise ModelError(f"tensor {name}: expected a causal mask whose last row lets every position through")
+        raise ModelError(f"tensor {name}: expected a causal mask of shape {(n_ctx, n_ctx)} whose last row lets every position through")
     raise ModelError(
         f"tensor {name} (shape {tuple(tensor.shape)}) is not known, and ignoring it could change the function. "
         "Remove it from the file if it plays no part in the forward pass"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compactproofs.arrays.environment import require_ieee754
 from compactproofs.errors import ModelError
 
 TENSOR_NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
@@ -69,12 +70,13 @@ class Weights:
     """What was assumed about the model for want of a configuration; copied into every result."""
 
     def __post_init__(self) -> None:
+        require_ieee754()
         for name in TENSOR_NAMES:
             object.__setattr__(self, name, _validated(name, getattr(self, name)))
         _check_shapes({name: getattr(self, name) for name in TENSOR_NAMES})
         divisor = self.score_divisor_squared if self.score_divisor_squared != 0 else Fraction(self.W_Q.shape[1])
-        if not isinstance(divisor, Fraction) or divisor <= 0:
-            raise ModelError(f"score_divisor_squared={self.score_divisor_squared!r} must be a positive Fraction")
+        if not isinstance(divisor, Fraction) or not Fraction(1, 2**200) <= divisor <= 2**200:
+            raise ModelError(f"score_divisor_squared={self.score_divisor_squared!r} must be a Fraction between 2^-200 and 2^200")
         object.__setattr__(self, "score_divisor_squared", divisor)
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
@@ -142,6 +144,8 @@ class Weights:
 
 def _validated(name: str, value: Any) -> NDArray[np.float32]:
     """A read-only float32 copy with exactly the same real values, or an error that says what is wrong."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ModelError(f"{name} is a masked array; fill the masked entries first")
     array = np.asarray(value)
     axes = _AXES[name]
     if array.dtype not in (np.float32, np.float64):

@@ -34,7 +34,7 @@ def resolve(model: str) -> Weights:
     """A model given on the command line: the name of a bundled model, or a file."""
     if model in ZOO_NAMES:
         return zoo(model)
-    if not Path(model).exists() and not Path(model).suffix:
+    if not Path(model).suffix and len(model) < 200 and not Path(model).exists():
         raise ModelError(f"no bundled model and no file is called {model!r}. Bundled models: {', '.join(ZOO_NAMES)}")
     return load(model)
 

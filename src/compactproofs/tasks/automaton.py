@@ -20,15 +20,20 @@ from compactproofs.errors import TaskError
 class LabellingAutomaton:
     """Deterministic automaton: start in `start`, follow `transitions[state, token]`, answer `labels[state]`."""
 
-    transitions: Int[np.ndarray, "n_states d_vocab"]
-    """Next state for each state and token."""
-    labels: Int[np.ndarray, n_states]
-    """The right output if the sequence ends in this state."""
+    transitions: np.ndarray
+    """Next state for each state and token: (n_states, d_vocab), integers."""
+    labels: np.ndarray
+    """The right output if the sequence ends in this state: (n_states,), integers."""
     start: int
     """State before the first token."""
 
     def __post_init__(self) -> None:
         n_states = self.transitions.shape[0]
+        if self.transitions.ndim != 2 or self.labels.shape != (n_states,) or n_states < 1 or self.transitions.shape[1] < 1:
+            shapes = f"transitions {self.transitions.shape} and labels {self.labels.shape}"
+            raise TaskError(f"automaton with {shapes}; expected (states, tokens) and (states,)")
+        if self.transitions.dtype.kind not in "iu" or self.labels.dtype.kind not in "iu":
+            raise TaskError("automaton with states or labels that are not integers")
         inside = int(self.transitions.min()) >= 0 and int(self.transitions.max()) < n_states
         if not inside or not 0 <= self.start < n_states or int(self.labels.min()) < 0:
             raise TaskError(f"automaton with {n_states} states has a state or a label out of range")
@@ -37,7 +42,7 @@ class LabellingAutomaton:
     def n_states(self) -> int:
         return int(self.transitions.shape[0])
 
-    def label(self, tokens: Int[np.ndarray, "batch n_ctx"]) -> Int[np.ndarray, batch]:
+    def label(self, tokens: Int[np.ndarray, "batch n_ctx"]) -> Int[np.ndarray, "batch"]:
         """The right output of each sequence (one per row)."""
         state = np.full(len(tokens), self.start, dtype=np.int64)
         for position in range(tokens.shape[1]):
@@ -61,7 +66,7 @@ class LabellingAutomaton:
         return dict(sorted(totals.items()))
 
 
-def _counted(row: Int[np.ndarray, d_vocab]) -> tuple[list[int], list[int]]:
+def _counted(row: Int[np.ndarray, "d_vocab"]) -> tuple[list[int], list[int]]:
     values, counts = np.unique(row, return_counts=True)
     return values.tolist(), counts.tolist()
 
@@ -95,3 +100,9 @@ class AbstractTask(ABC):
     def total(self) -> int:
         """Number of input sequences, all equally likely."""
         return int(self.d_vocab**self.n_ctx)
+
+    @property
+    def total_in_words(self) -> str:
+        """The number of input sequences as a power, and written out if that is readable."""
+        power = f"{self.d_vocab}^{self.n_ctx}"
+        return f"{power} = {self.total}" if self.total < 10**50 else power

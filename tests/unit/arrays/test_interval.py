@@ -98,6 +98,10 @@ def test_construction_refuses_nonsense():
         Interval(np.zeros(2), np.zeros(3))
     with pytest.raises(TypeError, match="dtype"):
         Interval.exact(np.array(["x"]))
+    with pytest.raises(TypeError, match="must be float64"):
+        Interval(np.zeros(1, np.float32), np.zeros(1, np.float32))
+    with pytest.raises(TypeError, match="make it an array first"):
+        Interval.exact(np.ones(2)) + [2**53 + 1, 0.5]  # noqa: RUF005
     with pytest.raises(TypeError, match="2\\^53"):
         Interval.exact(np.ones(1)) + np.array([2**60])
 

@@ -56,6 +56,12 @@ def test_round_down_and_round_up_are_neighbours_around_the_value(value):
     assert high in (low, np.nextafter(low, np.inf))
 
 
+def test_rounding_beyond_the_range_of_float64():
+    huge = Fraction(10) ** 400
+    assert (rounding.round_down(huge), rounding.round_up(huge)) == (1.7976931348623157e308, np.inf)
+    assert (rounding.round_down(-huge), rounding.round_up(-huge)) == (-np.inf, -1.7976931348623157e308)
+
+
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
 def test_inverse_sqrt_enclosure_contains_the_inverse_root(square):
     low, high = rounding.inverse_sqrt_enclosure(square)

@@ -116,6 +116,13 @@ def test_the_infeasible_is_refused_with_an_estimate():
         brute_force(weights, task_for(weights), seconds=10.0)
 
 
+def test_contexts_beyond_every_float_are_refused_too():
+    weights = random_weights(0, n_ctx=300, d_vocab=64)
+    with pytest.raises(InfeasibleError, match=r"64\^300 sequences would take about more than 1e300 years"):
+        brute_force(weights, task_for(weights), seconds=10.0)
+    assert sample(weights, task_for(weights), 100).total == 100
+
+
 def test_decide_agrees_with_brute_force_on_all_sequences():
     weights = random_weights(8, n_ctx=4, d_vocab=5, scale=0.7)
     task = task_for(weights)

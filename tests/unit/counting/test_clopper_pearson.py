@@ -22,6 +22,10 @@ def test_the_ends_solve_their_defining_equations(successes, n, confidence):
     assert 0 <= lower <= successes / n <= upper <= 1
 
 
+def test_extreme_confidence_is_no_accident():
+    assert clopper_pearson(0, 1, 0.9999999999999999) == pytest.approx((0.0, 1.0))
+
+
 def test_edges_and_known_values():
     assert clopper_pearson(0, 10, 0.95) == pytest.approx((0.0, 0.30849710781876077))
     assert clopper_pearson(10, 10, 0.95) == pytest.approx((1 - 0.30849710781876077, 1.0))

@@ -55,6 +55,13 @@ def test_an_incomplete_config_states_what_it_leaves_open():
         ("dtype", "torch.float16", "float32"),
         ("d_head", 16, "config says d_head=16, but the tensors have d_head=32"),
         ("n_ctx", "5", "config says n_ctx=5, but the tensors have n_ctx=4"),
+        ("positional_embedding_type", None, "position embeddings"),
+        ("positional_embedding_type", "none", "position embeddings"),
+        ("attention_dir", "none", "the last position must see every position"),
+        ("use_attn_scale", 0, "a boolean is needed"),
+        ("use_attn_scale", None, "a boolean is needed"),
+        ("use_attn_scale", "no", "a boolean is needed"),
+        ("is_multimodal", True, "token sequences"),
         ("attn_scale", 0, "attn_scale=0: expected a positive number"),
         ("attn_scale", -2.0, "expected a positive number"),
         ("attn_scale", "nan", "expected a positive number"),
@@ -87,9 +94,13 @@ def test_use_attn_scale_is_ambiguous_in_the_new_layout():
         interpret({**GOOD, "use_attn_scale": False}, SIZES, bridge_layout=True)
 
 
-def test_unknown_fields_become_assumptions_unless_switched_off():
-    meaning = interpret({**GOOD, "secret_gate": 3, "other_gate": False, "third": None, "model_name": "x"}, SIZES)
-    assert meaning.assumptions == ("config field secret_gate=3 is not known to compactproofs and was assumed not to change the function",)
+def test_unknown_fields_become_assumptions_even_when_switched_off():
+    meaning = interpret({**GOOD, "secret_gate": 3, "softmax": False, "long\x1b[31m": "y" * 1000, "model_name": "x"}, SIZES)
+    assert [a.split(" is not known")[0] for a in meaning.assumptions] == [
+        "config field 'long\\x1b[31m' ('" + "y" * 76 + "...)",
+        "config field 'secret_gate' (3)",
+        "config field 'softmax' (False)",
+    ]
 
 
 def test_a_transformer_lens_config_with_its_defaults_is_understood():

@@ -65,6 +65,12 @@ def test_bad_tensors_in_a_file_are_reported_with_the_path(tmp_path, change, mess
     assert "bad.safetensors" in str(info.value)
 
 
+def test_an_empty_position_table_with_an_empty_mask_is_refused(tmp_path):
+    tensors = {**WEIGHTS.tensors, "W_pos": np.zeros((0, 4), np.float32), "mask": np.zeros((0, 0), bool)}
+    with pytest.raises(ModelError, match="W_pos has shape"):
+        load(write(tmp_path / "empty.safetensors", tensors))
+
+
 def test_missing_folder_and_unknown_suffix(tmp_path):
     with pytest.raises(ModelError, match="no such file"):
         load(tmp_path / "absent.safetensors")
@@ -73,6 +79,8 @@ def test_missing_folder_and_unknown_suffix(tmp_path):
     (tmp_path / "model.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     with pytest.raises(ModelError, match="unknown kind of file '.pkl'"):
         load(tmp_path / "model.pkl")
+    with pytest.raises(ModelError, match="cannot look at"):
+        load("x" * 5000 + ".safetensors")
 
 
 @pytest.mark.parametrize("keep", [0, 4, 8, 100, -1])
@@ -109,12 +117,16 @@ def test_config_beside_the_file_is_read_and_may_not_contradict_the_metadata(tmp_
     (tmp_path / "config.json").write_text(json.dumps({**config, "normalization_type": "LN"}))
     with pytest.raises(ModelError, match="layer normalisation"):
         load(path)
+    (tmp_path / "config.json").write_text(json.dumps({**config, "use_attn_scale": False}))
+    write(path, WEIGHTS.tensors, {"use_attn_scale": "0"})
+    with pytest.raises(ModelError, match="metadata says use_attn_scale='0'"):
+        load(path)
     write(path, WEIGHTS.tensors, {"attn_scale": "2"})
     with pytest.raises(ModelError, match="metadata says attn_scale='2', config.json beside it says 1.5"):
         load(path)
 
 
-@pytest.mark.parametrize("text", ["{", "[1, 2]", "[" * 100_000, '"x"'])
+@pytest.mark.parametrize("text", ["{", '{"n_layers": 2, "n_layers": 1}', "[1, 2]", "[" * 100_000, '"x"'])
 def test_a_broken_config_is_an_error_not_an_assumption(tmp_path, text):
     path = write(tmp_path / "model.safetensors", WEIGHTS.tensors)
     (tmp_path / "config.json").write_text(text)
@@ -144,6 +156,16 @@ def test_torch_files_are_read_without_executing_them(tmp_path):
     torch.save([1, 2], path)
     with pytest.raises(ModelError, match="holds a list; expected a state dict"):
         load(path)
+    exotic = [
+        torch.zeros(5, 4).to_sparse(),
+        torch.zeros(5, 4, device="meta"),
+        torch.zeros(1).expand(2**20, 2**24),
+        torch.complex(torch.zeros(5, 4), torch.ones(5, 4)).conj().imag,
+    ]
+    for tensor in exotic:
+        torch.save({**{n: torch.from_numpy(np.array(t)) for n, t in WEIGHTS.tensors.items()}, "W_E": tensor}, path)
+        with pytest.raises(ModelError):
+            load(path)
     torch.save({n: torch.from_numpy(np.array(t)).half() for n, t in WEIGHTS.tensors.items()}, path)
     with pytest.raises(ModelError, match=r"dtype torch\.float16"):
         load(path)

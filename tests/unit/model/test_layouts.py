@@ -55,6 +55,7 @@ def test_every_known_layout_gives_the_same_network(layout):
         ({"unembed.b_U": np.full(6, np.nan, np.float32)}, "non-zero biases are not supported yet"),
         ({"blocks.0.attn.mask": np.eye(3, dtype=bool)}, "causal mask"),
         ({"blocks.0.attn.mask": np.ones((2, 2), bool)}, "causal mask"),
+        ({"blocks.0.attn.mask": np.ones((6, 6), bool)}, "causal mask"),
         ({"blocks.0.attn.mask": np.ones((3, 3), np.float32)}, "causal mask"),
         ({"mystery": np.zeros(3, np.float32)}, r"tensor mystery \(shape \(3,\)\) is not known"),
         ({"blocks.0.attn.W_Q": np.zeros((2, 4, 2), np.float32)}, "2 heads; only one attention head"),

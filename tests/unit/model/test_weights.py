@@ -38,7 +38,9 @@ def test_weights_are_frozen_copies():
         ({"W_O": np.zeros((4, 2), np.float32)}, "shapes do not fit together"),
         ({"W_V": np.zeros((1, 4, 2), np.float32)}, "W_V has shape .*; expected two axes"),
         ({"W_pos": np.zeros((0, 4), np.float32)}, "W_pos has shape .*must be at least 1"),
-        ({"score_divisor_squared": Fraction(-1)}, "must be a positive Fraction"),
+        ({"score_divisor_squared": Fraction(1, 10**100)}, "must be a Fraction between"),
+        ({"W_E": np.ma.masked_array(np.ones((5, 4), np.float32), mask=True)}, "masked array"),
+        ({"score_divisor_squared": Fraction(-1)}, "must be a Fraction between"),
     ],
 )
 def test_bad_weights_are_refused_with_the_offending_value(changes, message):

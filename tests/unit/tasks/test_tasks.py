@@ -40,6 +40,10 @@ def test_automaton_refuses_states_out_of_range():
         LabellingAutomaton(transitions=np.array([[1]]), labels=np.array([0]), start=0)
     with pytest.raises(TaskError, match="out of range"):
         LabellingAutomaton(transitions=np.array([[0]]), labels=np.array([-1]), start=0)
+    with pytest.raises(TaskError, match="expected"):
+        LabellingAutomaton(transitions=np.array([[0, 1], [1, 0]]), labels=np.array([0]), start=0)
+    with pytest.raises(TaskError, match="not integers"):
+        LabellingAutomaton(transitions=np.array([[0.0]]), labels=np.array([0]), start=0)
 
 
 def test_a_task_must_fit_the_model():
@@ -51,5 +55,13 @@ def test_a_task_must_fit_the_model():
         check_fits(MaxOfK(4, 5), weights)
     with pytest.raises(TaskError, match="d_vocab_out=3"):
         task_for(random_weights(0, d_vocab_out=3))
+
+    class Narrow(MaxOfK):
+        automaton = parity(2)
+
+    with pytest.raises(TaskError, match="automaton reads 2 tokens"):
+        check_fits(Narrow(3, 5), weights)
+    with pytest.raises(TaskError, match="more than 10\\^4000"):
+        task_for(random_weights(0, n_ctx=3000, d_vocab=64))
     with pytest.raises(TaskError, match="n_ctx=0"):
         MaxOfK(0, 3)
