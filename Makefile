@@ -15,14 +15,13 @@ test: .venv/.dev           ## the whole test suite
 test-slow: .venv/.dev      ## long-running statistical and training tests
 	$(BIN)/python -m pytest -n auto -m slow
 
-check: .venv/.dev          ## lint, format, types, strict documentation build
+check: .venv/.dev docs     ## lint, format, types, strict documentation build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-docs: .venv/.dev           ## serve the documentation locally
-	$(BIN)/mkdocs serve
+docs: .venv/.dev           ## build the documentation into site/, warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
 bench: .venv/.dev          ## all benchmarks, as ratios
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

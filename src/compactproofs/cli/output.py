@@ -47,10 +47,11 @@ class Output:
         if not self.for_people:
             return
         if sys.stdout.isatty():
+            from rich import box
             from rich.console import Console
-            from rich.table import Table
+            from rich.table import Column, Table
 
-            drawn = Table(*columns)
+            drawn = Table(*(Column(name, no_wrap=True, overflow="fold") for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
             for row in rows:
                 drawn.add_row(*row)
             Console().print(drawn)

@@ -59,7 +59,7 @@ def _chosen(names: list[str], every: bool, family: str | None) -> list[AbstractS
 
 def _show(output: Output, proofs: list[Proof]) -> None:
     output.table(
-        ["strategy", "status", "accuracy at least", "at most", "FLOPs", "unexplained dim.", "seconds"],
+        ["strategy", "status", "lower", "upper", "FLOPs", "unexplained", "seconds"],
         [
             [
                 p.strategy,
