@@ -10,10 +10,10 @@ demo: .venv/.core          ## a tour on bundled models, without torch
 	$(BIN)/compactproofs demo
 
 test: .venv/.dev           ## the whole test suite
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: .venv/.dev      ## long-running statistical and training tests
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 check: .venv/.dev docs     ## lint, format, types, strict documentation build
 	$(BIN)/ruff check .

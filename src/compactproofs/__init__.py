@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from compactproofs.model.training import train
     from compactproofs.model.weights import Weights
     from compactproofs.model.zoo import zoo
-    from compactproofs.proving import prove
+    from compactproofs.proving import prove, prove_many
     from compactproofs.strategies.base import Proof
+    from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.registry import strategies
+    from compactproofs.strategies.subcubic import Subcubic
     from compactproofs.tasks import MaxOfK
 
 __all__ = [
     "Accuracy",
     "CompactProofsError",
+    "Cubic",
     "MaxOfK",
     "Proof",
+    "Subcubic",
     "Weights",
     "__version__",
     "accuracy",
@@ -33,6 +37,7 @@ __all__ = [
     "from_transformer_lens",
     "load",
     "prove",
+    "prove_many",
     "save",
     "strategies",
     "train",
@@ -42,14 +47,17 @@ __all__ = [
 _HOME = {
     "Accuracy": "compactproofs.measuring",
     "CompactProofsError": "compactproofs.errors",
+    "Cubic": "compactproofs.strategies.cubic",
     "MaxOfK": "compactproofs.tasks",
     "Proof": "compactproofs.strategies.base",
+    "Subcubic": "compactproofs.strategies.subcubic",
     "Weights": "compactproofs.model.weights",
     "accuracy": "compactproofs.measuring",
     "forward": "compactproofs.model.forward",
     "from_transformer_lens": "compactproofs.model.files",
     "load": "compactproofs.model.files",
     "prove": "compactproofs.proving",
+    "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",
     "train": "compactproofs.model.training",
     "zoo": "compactproofs.model.zoo",

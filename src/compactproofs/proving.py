@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from compactproofs.counting.brute_force import Progress
+from compactproofs.counting.brute_force import Progress, available_cores
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named
+from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask, check_fits, task_for
 
 DEFAULT_SECONDS = 60.0
@@ -24,6 +27,7 @@ def prove(
     upper: bool = False,
     seconds: float | None = DEFAULT_SECONDS,
     progress: Progress | None = None,
+    shared: Shared | None = None,
 ) -> Proof:
     """Prove a lower bound on the model's accuracy (with `upper=True` an upper bound too).
 
@@ -31,8 +35,8 @@ def prove(
 
     Example:
         >>> import compactproofs as cp
-        >>> proof = cp.prove(cp.zoo("max-of-4"), strategy="brute-force")
-        >>> proof.status, proof.lower > 0.99, proof.total == 64**4
+        >>> proof = cp.prove(cp.zoo("max-of-4"), strategy="cubic")
+        >>> proof.status, 0.9 < proof.lower < 1, proof.total == 64**4
         ('proven', True, True)
     """
     task = task_for(weights) if task is None else task
@@ -41,28 +45,66 @@ def prove(
     started = time.perf_counter()
     reason: str | None = None
     try:
-        bound = chosen.bound(Request(weights, task, seconds, upper, progress))
+        bound = chosen.bound(Request(weights, task, seconds, upper, progress, shared or Shared()))
     except InfeasibleError as error:
         reason = str(error)
         bound = Bound(0, task.total if upper else None, "none")
+    elapsed = time.perf_counter() - started
     return Proof(
         strategy=chosen.name,
+        label=chosen.label,
         family=chosen.family,
         parameters=chosen.parameters,
         variant=chosen.variant,
         sound=chosen.sound,
-        status="proven" if reason is None else "infeasible",
+        status="infeasible" if reason is not None else "proven" if chosen.sound else "computed",
         reason=reason,
         correct_at_least=bound.correct_at_least,
         correct_at_most=bound.correct_at_most,
         total=task.total,
         length=chosen.length(weights, task),
-        seconds=time.perf_counter() - started,
+        seconds=elapsed,
         arithmetic=bound.arithmetic,
-        theorem=_theorem(weights, task, bound),
+        theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),
         assumptions=weights.assumptions,
         weights_sha256=weights.sha256,
     )
+
+
+def prove_many(
+    weights: Weights,
+    strategies: Sequence[AbstractStrategy],
+    task: AbstractTask | None = None,
+    *,
+    upper: bool = False,
+    seconds: float | None = DEFAULT_SECONDS,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Proof]:
+    """Run several strategies on one model, on all cores, sharing what they have in common; proofs come in the order asked for.
+
+    The `seconds` of a proof do not include what an earlier one had already computed.
+    """
+    shared = Shared()
+    with ThreadPoolExecutor(threads or available_cores()) as pool:
+        futures = [pool.submit(prove, weights, s, task, upper=upper, seconds=seconds, shared=shared) for s in strategies]
+        for done, future in enumerate(futures):
+            yield future.result()
+            if progress is not None:
+                progress(done + 1, len(futures))
+
+
+def pareto_frontier(proofs: Sequence[Proof]) -> list[bool]:
+    """Which proofs no other beats: dropped is a proof if another has a strictly larger bound for strictly fewer FLOPs.
+
+    Only proofs count: what is not sound or not feasible is never on the frontier and beats nobody.
+    """
+    real = [p.status == "proven" for p in proofs]
+    return [
+        mine
+        and not any(other and b.correct_at_least > a.correct_at_least and b.flops < a.flops for other, b in zip(real, proofs, strict=True))
+        for mine, a in zip(real, proofs, strict=True)
+    ]
 
 
 def _theorem(weights: Weights, task: AbstractTask, bound: Bound) -> str:
@@ -72,3 +114,7 @@ def _theorem(weights: Weights, task: AbstractTask, bound: Bound) -> str:
         f"of the {task.total_in_words} input sequences give the right output, {task.title}, "
         "a strictly larger logit than every other output."
     )
+
+
+def _no_theorem(task: AbstractTask, bound: Bound) -> str:
+    return f"No theorem: the authors' code counts {bound.correct_at_least} of the {task.total_in_words} input sequences."

@@ -89,16 +89,39 @@ def test_prove_json_is_a_list_with_the_contracted_keys(small_model):
 
 
 def test_prove_lists_the_infeasible_with_its_reason():
-    (proof,) = json.loads(run("prove", "max-of-10", "--all", "--seconds", 1, "--json", "-").stdout)
+    (proof,) = json.loads(run("prove", "max-of-10", "--strategy", "brute-force", "--seconds", 1, "--json", "-").stdout)
     assert proof["status"] == "infeasible" and "years" in proof["reason"]
     text = run("prove", "max-of-10", "--family", "brute-force").stdout
     assert "infeasible" in text
 
 
 def test_prove_prints_a_clean_table_in_a_pipe(small_model):
-    text = run("prove", small_model).stdout
-    assert text.startswith("strategy") and "brute-force" in text and "strictly larger logit" in text
+    text = run("prove", small_model, "--strategy", "brute-force").stdout
+    assert text.lstrip().startswith("strategy") and "brute-force" in text and "strictly larger logit" in text
     assert "\x1b" not in text and text.isascii()
+
+
+def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
+    proofs = json.loads(run("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
+    assert len(proofs) == 252 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
+    assert {p["status"] for p in proofs if not p["sound"]} == {"computed"}
+    lines = run("prove", small_model, "--family", "subcubic").stdout.splitlines()
+    assert sum(line.startswith("* ") for line in lines) >= 1
+    assert any(line.startswith("true accuracy") for line in lines)
+
+
+def test_max_flops_keeps_to_short_proofs(small_model):
+    every = json.loads(run("prove", small_model, "--all", "--json", "-").stdout)
+    limit = sorted(p["flops"] for p in every)[20]
+    kept = json.loads(run("prove", small_model, "--all", "--max-flops", limit, "--json", "-").stdout)
+    assert 0 < len(kept) < len(every) and all(p["flops"] <= limit for p in kept)
+    refused = run("prove", small_model, "--all", "--max-flops", 1, check=False)
+    assert refused.returncode == 2 and "the shortest of these proofs takes" in refused.stderr
+
+
+def test_a_strategy_can_be_named_with_its_choices():
+    (proof,) = json.loads(run("prove", "max-of-4", "--strategy", "subcubic/max_diff_exact/svd/envelope", "--json", "-").stdout)
+    assert proof["parameters"]["attention_error"] == "svd" and proof["variant"] == "repaired" and 0.5 < proof["lower"] < 1
 
 
 def test_strategies_json():
@@ -127,8 +150,8 @@ def test_assumptions_are_printed_and_kept(tmp_path):
     [
         (["prove", "max-of-3"], "Bundled models: max-of-4"),
         (["prove", "missing.safetensors"], "no such file"),
-        (["prove", "max-of-4", "--strategy", "nonsense"], "known strategies: brute-force"),
-        (["prove", "max-of-4", "--family", "nonsense"], "families: brute-force"),
+        (["prove", "max-of-4", "--strategy", "nonsense"], "known strategies: brute-force, cubic, subcubic"),
+        (["prove", "max-of-4", "--family", "nonsense"], "families: brute-force, cubic, subcubic"),
         (["accuracy", "max-of-4", "--task", "median"], "known tasks: max"),
         (["accuracy", "max-of-4", "--samples", "0"], "samples=0 must be at least 1"),
         (["accuracy", "max-of-4", "--samples", "10", "--confidence", "1"], "confidence=1.0 must lie"),

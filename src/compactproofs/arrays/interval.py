@@ -1,13 +1,13 @@
 """Interval: a numpy-like array whose every entry is a closed interval that contains the exact value.
 
-Numpy code run on `Interval` operands becomes a proof about real numbers: each operation returns an
-enclosure of the exact result for every choice of exact inputs. Operations without a known enclosure
-raise `TypeError`; none falls back to floating point.
+Numpy code run on `Interval` operands becomes a proof about real numbers: each operation returns an enclosure of the exact result for
+every choice of exact inputs. Operations without a known enclosure raise `TypeError`; none falls back to floating point. Order-dependent
+operations return enclosures of the exact order statistics; comparisons know three answers (see `Comparison`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,24 @@ from jaxtyping import Bool, Float
 from compactproofs.arrays import exponential, rounding
 
 Endpoint = Float[np.ndarray, "..."]
+Axis = int | tuple[int, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The outcome of comparing intervals entry by entry: certainly true, certainly false, or uncertain."""
+
+    certain: Bool[np.ndarray, "..."]
+    """True where the comparison holds for all values in the intervals."""
+    possible: Bool[np.ndarray, "..."]
+    """False where it fails for all values in the intervals."""
+
+    def __bool__(self) -> bool:
+        if self.certain.size == 1 and bool(self.certain.all()):
+            return True
+        if self.certain.size == 1 and not bool(self.possible.any()):
+            return False
+        raise TypeError("the truth of an uncertain comparison of intervals is not defined; use its `certain` entries")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +82,31 @@ class Interval:
         return len(self.lower)
 
     def __getitem__(self, index: Any) -> Interval:
-        return Interval(np.asarray(self.lower[index]), np.asarray(self.upper[index]))
+        return _on_ends(self, lambda end: end[index])
 
     def __repr__(self) -> str:
         return f"Interval(lower={self.lower!r}, upper={self.upper!r})"
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of an interval is not defined; compare it with `certainly_less`")
+
+    def reshape(self, *shape: int) -> Interval:
+        return _on_ends(self, lambda end: end.reshape(*shape))
+
+    def max(self, axis: Axis = None) -> Interval:
+        return _on_ends(self, lambda end: np.max(end, axis=axis))
+
+    def min(self, axis: Axis = None) -> Interval:
+        return _on_ends(self, lambda end: np.min(end, axis=axis))
+
+    def sum(self, axis: int) -> Interval:
+        return _summed(self, axis, np.sum)
+
+    def mean(self, axis: int) -> Interval:
+        return self.sum(axis) / float(self.shape[axis])
+
+    def cumsum(self, axis: int) -> Interval:
+        return _summed(self, axis, np.cumsum)
 
     def midpoint_radius(self) -> tuple[Endpoint, Endpoint]:
         """Floats (midpoint, radius) with |x - midpoint| <= radius for every x in the interval."""
@@ -83,15 +119,21 @@ class Interval:
         """Upper-bound |x| over each interval."""
         return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
 
-    def certainly_less(self, other: Interval | np.ndarray | float) -> Bool[np.ndarray, ...]:
+    def certainly_less(self, other: Interval | np.ndarray | float) -> Bool[np.ndarray, "..."]:
         """True exactly where every x of this interval is below every y of the other; NaN is never certain."""
-        return np.asarray(self.upper < _as_interval(other).lower)
+        return (self < other).certain
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "accumulate" and ufunc in (np.maximum, np.minimum):
+            return _on_ends(inputs[0], lambda end: ufunc.accumulate(end, **kwargs))
         operation = _UFUNCS.get(ufunc)
         if operation is None or method != "__call__" or kwargs:
             return NotImplemented
         return operation(*(_as_interval(x) for x in inputs))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        implementation = _FUNCTIONS.get(function)
+        return NotImplemented if implementation is None else implementation(*args, **kwargs)
 
     def __add__(self, other: Any) -> Interval:
         return _add(self, _as_interval(other))
@@ -102,21 +144,36 @@ class Interval:
         return _negative(self)
 
     def __sub__(self, other: Any) -> Interval:
-        return _add(self, _negative(_as_interval(other)))
+        return _subtract(self, _as_interval(other))
 
     def __rsub__(self, other: Any) -> Interval:
-        return _add(_as_interval(other), _negative(self))
+        return _subtract(_as_interval(other), self)
 
     def __mul__(self, other: Any) -> Interval:
         return _multiply(self, _as_interval(other))
 
     __rmul__ = __mul__
 
+    def __truediv__(self, other: Any) -> Interval:
+        return _divide(self, _as_interval(other))
+
+    def __rtruediv__(self, other: Any) -> Interval:
+        return _divide(_as_interval(other), self)
+
     def __matmul__(self, other: Any) -> Interval:
         return _matmul(self, _as_interval(other))
 
     def __rmatmul__(self, other: Any) -> Interval:
         return _matmul(_as_interval(other), self)
+
+    def __abs__(self) -> Interval:
+        return _absolute(self)
+
+    def __lt__(self, other: Any) -> Comparison:
+        return _less(self, _as_interval(other))
+
+    def __gt__(self, other: Any) -> Comparison:
+        return _less(_as_interval(other), self)
 
 
 def _as_interval(value: Any) -> Interval:
@@ -132,6 +189,15 @@ def _as_interval(value: Any) -> Interval:
     return Interval.exact(array)
 
 
+def _on_ends(x: Interval, function: Callable[[Endpoint], Any]) -> Interval:
+    """Apply a function that is monotone in every entry (or only moves entries) to both ends."""
+    return Interval(np.asarray(function(x.lower)), np.asarray(function(x.upper)))
+
+
+def _less(x: Interval, y: Interval) -> Comparison:
+    return Comparison(np.asarray(x.upper < y.lower), np.asarray(~(x.lower >= y.upper)))
+
+
 def _add(x: Interval, y: Interval) -> Interval:
     return Interval(rounding.add_down(x.lower, y.lower), rounding.add_up(x.upper, y.upper))
 
@@ -145,15 +211,68 @@ def _subtract(x: Interval, y: Interval) -> Interval:
 
 
 def _multiply(x: Interval, y: Interval) -> Interval:
+    exact_zero = ((x.lower == 0) & (x.upper == 0)) | ((y.lower == 0) & (y.upper == 0))
     corners = ((x.lower, y.lower), (x.lower, y.upper), (x.upper, y.lower), (x.upper, y.upper))
-    # numpy's minimum and maximum propagate NaN (0 * inf at a corner), so a poisoned entry stays poisoned.
-    lower = np.minimum.reduce([rounding.multiply_down(a, b) for a, b in corners])
-    upper = np.maximum.reduce([rounding.multiply_up(a, b) for a, b in corners])
+    return _hull_of_corners([rounding.rounded_product(a, b) for a, b in corners], exact_zero)
+
+
+def _divide(x: Interval, y: Interval) -> Interval:
+    """Quotient; everything where the divisor may be zero (a NaN quotient at a corner poisons the entry)."""
+    with np.errstate(all="ignore"):
+        corners = [a / b for a in (x.lower, x.upper) for b in (y.lower, y.upper)]
+    quotient = _hull_of_corners(corners, (x.lower == 0) & (x.upper == 0))
+    unsafe = ~((y.lower > 0) | (y.upper < 0))
+    return Interval(np.where(unsafe, -np.inf, quotient.lower), np.where(unsafe, np.inf, quotient.upper))
+
+
+def _hull_of_corners(corners: Sequence[Any], exact_zero: Any) -> Interval:
+    """Smallest and largest corner, one step outward. numpy's minimum and maximum propagate NaN, so poison stays."""
+    a, b, c, d = corners
+    lower = rounding.step_down(np.minimum(np.minimum(a, b), np.minimum(c, d)))
+    upper = rounding.step_up(np.maximum(np.maximum(a, b), np.maximum(c, d)))
+    if not np.any(exact_zero):
+        return Interval(lower, upper)
+    finite = exact_zero & ~np.isnan(lower)
+    return Interval(np.where(finite, 0.0, lower), np.where(finite, 0.0, upper))
+
+
+def _absolute(x: Interval) -> Interval:
+    magnitude = x.magnitude_upper()
+    smallest = np.where((x.lower <= 0) & (x.upper >= 0), 0.0, np.minimum(np.abs(x.lower), np.abs(x.upper)))
+    return Interval(np.asarray(smallest), magnitude)
+
+
+def _sqrt(x: Interval) -> Interval:
+    """Square root of an exact value that is not negative; a lower end below zero is rounding and is cut off there."""
+    if bool(np.any(x.upper < 0)):
+        raise ValueError("square root of a negative interval")
+    with np.errstate(invalid="ignore"):
+        lower = np.maximum(np.nextafter(np.sqrt(np.maximum(x.lower, 0.0)), -np.inf), 0.0)
+        upper = np.nextafter(np.sqrt(x.upper), np.inf)
     return Interval(np.asarray(lower), np.asarray(upper))
 
 
 def _exp(x: Interval) -> Interval:
     return Interval(exponential.exp_lower(x.lower), exponential.exp_upper(x.upper))
+
+
+def _maximum(x: Interval, y: Interval) -> Interval:
+    return Interval(np.asarray(np.maximum(x.lower, y.lower)), np.asarray(np.maximum(x.upper, y.upper)))
+
+
+def _minimum(x: Interval, y: Interval) -> Interval:
+    return Interval(np.asarray(np.minimum(x.lower, y.lower)), np.asarray(np.minimum(x.upper, y.upper)))
+
+
+def _summed(x: Interval, axis: int, summation: Callable[..., Any]) -> Interval:
+    """A sum or running sums: |computed - exact| <= gamma_n sum |x_i| for any order, with n the number of terms."""
+    gamma = rounding.gamma_upper(x.shape[axis] + 2)
+    with np.errstate(invalid="ignore", over="ignore"):
+        slack_lower = gamma * summation(np.abs(x.lower), axis=axis)
+        slack_upper = gamma * summation(np.abs(x.upper), axis=axis)
+        lower, upper = summation(x.lower, axis=axis), summation(x.upper, axis=axis)
+    widen = 1.0 + 2.0**-20  # covers the rounding of the slack itself
+    return Interval(rounding.add_down(lower, -widen * slack_lower), rounding.add_up(upper, widen * slack_upper))
 
 
 def _matmul(x: Interval, y: Interval) -> Interval:
@@ -165,8 +284,8 @@ def _matmul(x: Interval, y: Interval) -> Interval:
 
     With A = a + E, B = b + F, |E| <= r, |F| <= s entrywise and n the inner dimension:
     |A B - a b| <= r |b| + (|a| + r) s, and the computed product c of the midpoints satisfies
-    |c - a b| <= gamma_n |a| |b| + n * 2^-1074 for any order of summation. The three non-negative products below are
-    themselves computed with relative error gamma_{n+4} and absolute error n * 2^-1074; the final factor and summand cover that.
+    |c - a b| <= gamma_n |a| |b| + n * 2^-1074 for any order of summation. The three non-negative products below are themselves
+    computed with relative error gamma_{n+4} and absolute error n * 2^-1074; the final factor and summand cover that.
     """
     a, r = x.midpoint_radius()
     b, s = y.midpoint_radius()
@@ -180,11 +299,58 @@ def _matmul(x: Interval, y: Interval) -> Interval:
         return Interval(rounding.add_down(product, -radius), rounding.add_up(product, radius))
 
 
-_UFUNCS: dict[np.ufunc, Callable[..., Interval]] = {
+def _where(condition: Any, x: Any, y: Any) -> Interval:
+    """Selection; where the condition is uncertain, the hull of both."""
+    X, Y = _as_interval(x), _as_interval(y)
+    if isinstance(condition, Comparison):
+        certain, impossible = condition.certain, ~condition.possible
+    else:
+        certain = np.asarray(condition, dtype=bool)
+        impossible = ~certain
+    lower = np.where(certain, X.lower, np.where(impossible, Y.lower, np.minimum(X.lower, Y.lower)))
+    upper = np.where(certain, X.upper, np.where(impossible, Y.upper, np.maximum(X.upper, Y.upper)))
+    return Interval(lower, upper)
+
+
+def _joined(function: Callable[..., Any]) -> Callable[..., Interval]:
+    def join(parts: Sequence[Any], axis: int = 0) -> Interval:
+        intervals = [_as_interval(part) for part in parts]
+        return Interval(function([i.lower for i in intervals], axis=axis), function([i.upper for i in intervals], axis=axis))
+
+    return join
+
+
+def _sort(x: Interval, axis: int = -1) -> Interval:
+    """Order statistics: the i-th smallest exact value lies between the i-th smallest ends."""
+    return _on_ends(x, lambda end: np.sort(end, axis=axis))
+
+
+_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: _add,
     np.subtract: _subtract,
     np.multiply: _multiply,
+    np.divide: _divide,
     np.negative: _negative,
+    np.absolute: _absolute,
+    np.sqrt: _sqrt,
     np.matmul: _matmul,
     np.exp: _exp,
+    np.maximum: _maximum,
+    np.minimum: _minimum,
+    np.less: _less,
+    np.greater: lambda x, y: _less(y, x),
+}
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.where: _where,
+    np.sort: _sort,
+    np.concatenate: _joined(np.concatenate),
+    np.stack: _joined(np.stack),
+    np.max: lambda x, axis=None: x.max(axis),
+    np.min: lambda x, axis=None: x.min(axis),
+    np.sum: lambda x, axis: x.sum(axis),
+    np.mean: lambda x, axis: x.mean(axis),
+    np.cumsum: lambda x, axis: x.cumsum(axis),
+    np.take_along_axis: lambda x, indices, axis: _on_ends(x, lambda end: np.take_along_axis(end, indices, axis)),
+    np.diagonal: lambda x: _on_ends(x, np.diagonal),
 }

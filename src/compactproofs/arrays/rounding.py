@@ -8,6 +8,7 @@ summation or on whether multiply-adds are fused: both only change constants that
 import sys
 from fractions import Fraction
 from math import inf, isqrt, nextafter
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -20,6 +21,9 @@ UNIT_ROUNDOFF = 2.0**-53
 
 SMALLEST_SUBNORMAL = 2.0**-1074
 """An underflowing operation is off by at most this much (in fact by half of it)."""
+
+
+_MAX = sys.float_info.max
 
 
 def gamma_upper(n: int) -> float:
@@ -41,7 +45,7 @@ def round_down(value: Fraction) -> float:
     try:
         nearest = float(value)
     except OverflowError:
-        return sys.float_info.max if value > 0 else -inf
+        return _MAX if value > 0 else -inf
     return nearest if Fraction(nearest) <= value else nextafter(nearest, -inf)
 
 
@@ -67,39 +71,44 @@ def inverse_sqrt_enclosure(square: Fraction) -> tuple[float, float]:
 
 
 def add_down(a: Operand, b: Operand) -> Ends:
-    """The exact sum rounded towards minus infinity (see `_directed_sum`)."""
-    return _directed_sum(a, b, -np.inf)
+    """A lower bound of the exact sum, a few units in the last place below it; a sum that is zero or subnormal is exact."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = a + b
+        return np.asarray(np.minimum(total - _last_place(total), _MAX))
 
 
 def add_up(a: Operand, b: Operand) -> Ends:
-    """The exact sum rounded towards plus infinity (see `_directed_sum`)."""
-    return _directed_sum(a, b, np.inf)
-
-
-def multiply_down(a: Operand, b: Operand) -> Ends:
-    """A lower bound of the exact product, one unit in the last place below the rounded one; 0 * x is 0."""
-    return _directed_product(a, b, -np.inf)
-
-
-def multiply_up(a: Operand, b: Operand) -> Ends:
-    """An upper bound of the exact product, one unit in the last place above the rounded one; 0 * x is 0."""
-    return _directed_product(a, b, np.inf)
-
-
-def _directed_sum(a: Operand, b: Operand, towards: float) -> Ends:
-    # Knuth's TwoSum: total + error is exactly a + b as long as nothing overflows. An overflow makes the
-    # error NaN; then the comparison below is False and we step outward, which is always allowed.
+    """An upper bound of the exact sum; see `add_down`."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = a + b
-        b_part = total - a
-        error = (a - (total - b_part)) + (b - b_part)
-        exact_or_inside = (error >= 0) if towards < 0 else (error <= 0)
-        return np.where(exact_or_inside, total, np.nextafter(total, towards))
+        return np.asarray(np.maximum(total + _last_place(total), -_MAX))
 
 
-def _directed_product(a: Operand, b: Operand, towards: float) -> Ends:
+def rounded_product(a: Operand, b: Operand) -> Ends:
+    """The product to nearest, with 0 * inf = 0: the exact value behind an infinite end is a real number."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         product = a * b
-        widened = np.nextafter(product, towards)
     is_zero = ((a == 0) | (b == 0)) & ~(np.isnan(a) | np.isnan(b))
-    return np.where(is_zero, 0.0, widened)
+    return np.where(is_zero, 0.0, product)
+
+
+def step_down(x: Operand) -> Ends:
+    """A float at most the float below x, two or three units in the last place away; faster than `nextafter`.
+
+    |x| 2^-52 is at least one unit in the last place of a normal x, so subtracting it and rounding (a monotone operation) cannot end
+    above the next float. The second summand does the same for subnormal x. An infinite x stands for an overflow, so that the exact value
+    is finite but beyond every float: the largest float is below it.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.minimum(x - (_last_place(x) + SMALLEST_SUBNORMAL), _MAX))
+
+
+def step_up(x: Operand) -> Ends:
+    """A float at least the float above x; see `step_down`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.maximum(x + (_last_place(x) + SMALLEST_SUBNORMAL), -_MAX))
+
+
+def _last_place(x: Operand) -> Any:
+    """At least one unit in the last place of a normal x, and finite even where x is infinite."""
+    return np.minimum(np.abs(x) * 2.0**-52, 2.0**972)

@@ -3,23 +3,21 @@
     score(q; token t at position i) = EQKE[q, t] + EQKP[q, i]
     logits(x) = EU[q] + sum_i attention_i * (EVOU[x_i] + PVOU[i])
 
-`EQKE` and `EQKP` already contain the attention scale: nothing divides again. The functions below are ordinary
-array code: float64 operands give an estimate, `Interval` operands enclosures of the exact tables.
+`EQKE` and `EQKP` already contain the attention scale: nothing divides again. The functions below are ordinary array code: float64
+operands give an estimate, `Interval` operands enclosures of the exact tables, phantoms their cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
+from compactproofs.arrays.arithmetic import AbstractArithmetic, Float64, Rigorous
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
-from compactproofs.arrays.rounding import inverse_sqrt_enclosure
 from compactproofs.model.weights import Weights
 
 Array = TypeVar("Array")
@@ -53,7 +51,7 @@ def position_centre(weights: Weights) -> Float[np.ndarray, "d_model"]:
 
 def float_circuits(weights: Weights) -> Circuits[np.ndarray]:
     """The tables in float64: for search and for looking at, not for proofs."""
-    return _circuits(weights, lambda a: a.astype(np.float64), float(weights.score_divisor_squared) ** -0.5)
+    return circuits(weights, Float64())
 
 
 def interval_circuits(weights: Weights) -> Circuits[Interval]:
@@ -65,22 +63,24 @@ def interval_circuits(weights: Weights) -> Circuits[Interval]:
     Source: paper, section 3 (equation for the five paths), with the scale inside EQKE and EQKP.
     """
     require_ieee754()
-    lower, upper = inverse_sqrt_enclosure(Fraction(weights.score_divisor_squared))
-    return _circuits(weights, Interval.exact, Interval(np.asarray(lower), np.asarray(upper)))
+    return circuits(weights, Rigorous())
 
 
-def _circuits(weights: Weights, array: Callable[[np.ndarray], Any], scale: Any) -> Circuits[Any]:
-    W_E, W_pos, W_Q, W_K, W_V, W_O, W_U = (array(tensor) for tensor in weights.tensors.values())
-    centre = array(position_centre(weights))
-    query = W_E + W_pos[-1]
-    key = W_E + centre
-    position = W_pos - centre
-    QK = (query @ W_Q) @ W_K.T
-    VOU = W_V @ (W_O @ W_U)
-    return Circuits(
-        EQKE=(QK @ key.T) * scale,
-        EQKP=(QK @ position.T) * scale,
-        EVOU=key @ VOU,
-        PVOU=position @ VOU,
-        EU=query @ W_U,
-    )
+def circuits(weights: Weights, arithmetic: AbstractArithmetic) -> Circuits[Any]:
+    """The tables in any arithmetic."""
+    W_E, W_pos, W_Q, W_K, W_V, W_O, W_U = (arithmetic.array(tensor) for tensor in weights.tensors.values())
+    centre = arithmetic.array(position_centre(weights))
+    scale = arithmetic.inverse_sqrt(weights.score_divisor_squared)
+    with arithmetic.step("embeddings"):
+        query = W_E + W_pos[-1]
+        key = W_E + centre
+        position = W_pos - centre
+    with arithmetic.step("EQKE and EQKP"):
+        QK = (query @ (W_Q * scale)) @ W_K.T
+        EQKE, EQKP = QK @ key.T, QK @ position.T
+    with arithmetic.step("EVOU and PVOU"):
+        VOU = W_V @ (W_O @ W_U)
+        EVOU, PVOU = key @ VOU, position @ VOU
+    with arithmetic.step("EU"):
+        EU = query @ W_U
+    return Circuits(EQKE=EQKE, EQKP=EQKP, EVOU=EVOU, PVOU=PVOU, EU=EU)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from compactproofs.cli.output import JsonOption, Output, progress_bar
+from compactproofs.cli.output import JsonOption, Output, brief_integer, progress_bar
 
 
 def demo(json_path: JsonOption = None) -> None:
-    """A tour on bundled models: an exact theorem, and what happens where brute force cannot go. Needs no training."""
+    """A tour on bundled models: an exact theorem, shorter ones, and what happens where brute force cannot go. Needs no training."""
     output = Output(json_path)
     from compactproofs.measuring import accuracy
     from compactproofs.model.zoo import zoo, zoo_record
-    from compactproofs.proving import prove
+    from compactproofs.proving import prove, prove_many
+    from compactproofs.strategies.cubic import Cubic
+    from compactproofs.strategies.subcubic import Subcubic
 
     small, large = zoo("max-of-4"), zoo("max-of-20")
     record = zoo_record("max-of-4")
@@ -24,16 +26,34 @@ def demo(json_path: JsonOption = None) -> None:
     output.say(f"   accuracy exactly {proof.correct_at_least} / {proof.total} = {proof.lower:.8f} ({proof.seconds:.2f} s)")
     output.say(f"   {proof.theorem}")
     output.say()
-    output.say("3. The same question for 20 tokens: 64^20 = 2^120 inputs")
+    output.say("3. Shorter proofs: what understanding the model buys")
+    with progress_bar("proving") as progress:
+        shorter = list(prove_many(small, [Subcubic("mean_query+max_diff", "max_diff"), Subcubic(), Cubic()], progress=progress))
+    output.table(
+        ["proof", "accuracy at least", "FLOPs"],
+        [[p.label, f"{p.lower:.6f}", brief_integer(p.flops)] for p in [*shorter, proof]],
+    )
+    output.say()
+    output.say("4. The same question for 20 tokens: 64^20 = 2^120 inputs")
     refused = prove(large, "brute-force")
     output.say(f"   {refused.reason}")
+    long = prove(large, "cubic")
+    output.say(f"   The cubic proof: accuracy at least {long.lower:.6f} ({long.seconds:.2f} s). A theorem.")
     with progress_bar("sampling") as progress:
         sampled = accuracy(large, samples=200_000, progress=progress)
     interval = f"[{sampled.interval[0]:.6f}, {sampled.interval[1]:.6f}]"
     output.say(f"   A sample of {sampled.total}: {100 * sampled.confidence:g} % interval {interval}. Not a theorem.")
     output.say()
     output.say("Try next:")
-    output.say("   compactproofs accuracy max-of-5")
+    output.say("   compactproofs prove max-of-10 --all")
     output.say("   compactproofs prove YOUR_MODEL.safetensors --upper")
     output.say("   compactproofs strategies")
-    output.result({"proof": proof.as_json(), "refused": refused.as_json(), "sampled": sampled.as_json()})
+    output.result(
+        {
+            "proof": proof.as_json(),
+            "shorter": [p.as_json() for p in shorter],
+            "long": long.as_json(),
+            "refused": refused.as_json(),
+            "sampled": sampled.as_json(),
+        }
+    )

@@ -54,7 +54,9 @@ class Output:
             drawn = Table(*(Column(name, no_wrap=True, overflow="fold") for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
             for row in rows:
                 drawn.add_row(*row)
-            Console().print(drawn)
+            console = Console()
+            wide = max(console.width, sum(max(len(row[i]) for row in [columns, *rows]) + 2 for i in range(len(columns))))
+            Console(width=wide).print(drawn)
             return
         widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
         for row in [columns, *rows]:

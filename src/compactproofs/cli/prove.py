@@ -9,7 +9,9 @@ import typer
 from compactproofs.cli.output import JsonOption, ModelArgument, Output, TaskOption, brief_integer, progress_bar
 
 if TYPE_CHECKING:
+    from compactproofs.model.weights import Weights
     from compactproofs.strategies.base import AbstractStrategy, Proof
+    from compactproofs.tasks import AbstractTask
 
 
 def prove(
@@ -20,6 +22,10 @@ def prove(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every strategy.")] = False,
     family: Annotated[str | None, typer.Option("--family", metavar="F", help="Run every strategy of one family.")] = None,
+    variant: Annotated[
+        str, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired, published or both.")
+    ] = "repaired",
+    max_flops: Annotated[float | None, typer.Option("--max-flops", metavar="N", help="Keep to strategies within this many FLOPs.")] = None,
     seconds: Annotated[float, typer.Option("--seconds", help="Do not run a strategy that would take longer than this.")] = 60.0,
     upper: Annotated[bool, typer.Option("--upper", help="Prove an upper bound on accuracy too.")] = False,
     task: TaskOption = "max",
@@ -28,51 +34,89 @@ def prove(
     """Prove a lower bound on the model's accuracy over all inputs.
 
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
-    infeasible at this size is listed with the reason, not run.
+    infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
+    the frontier: no other proof is both shorter and tighter.
     """
     output = Output(json_path)
     from compactproofs.model.zoo import resolve
-    from compactproofs.proving import prove as prove_one
+    from compactproofs.proving import prove_many
     from compactproofs.tasks import task_for
 
-    chosen = _chosen(strategy or [], every, family)
+    chosen = _chosen(strategy or [], every, family, variant)
     weights = resolve(model)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task)
-    proofs = []
-    for each in chosen:
-        with progress_bar(each.name) as progress:
-            proofs.append(prove_one(weights, each, problem, upper=upper, seconds=seconds, progress=progress))
+    if max_flops is not None:
+        chosen = _within(chosen, max_flops, weights, problem)
+    with progress_bar("proving") as progress:
+        proofs = list(prove_many(weights, chosen, problem, upper=upper, seconds=seconds, progress=progress))
     proofs.sort(key=lambda proof: proof.flops)
     _show(output, proofs)
+    if output.for_people and len(proofs) > 1:
+        _show_truth(output, proofs, weights, problem)
     output.result([proof.as_json() for proof in proofs])
 
 
-def _chosen(names: list[str], every: bool, family: str | None) -> list[AbstractStrategy]:
+def _chosen(names: list[str], every: bool, family: str | None, variant: str) -> list[AbstractStrategy]:
     from compactproofs.strategies.registry import DEFAULT, all_strategies, strategy
 
     picked = [strategy(name) for name in names]
     if every or family is not None:
-        picked += [s for s in all_strategies(family) if s not in picked]
+        picked += [s for s in all_strategies(family, variant) if s not in picked]
     return picked or [strategy(DEFAULT)]
 
 
+def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Weights, task: AbstractTask) -> list[AbstractStrategy]:
+    from compactproofs.errors import StrategyError
+
+    lengths = [s.length(weights, task).flops for s in chosen]
+    kept = [s for s, flops in zip(chosen, lengths, strict=True) if flops <= max_flops]
+    if not kept:
+        raise StrategyError(f"--max-flops {max_flops:g}: the shortest of these proofs takes {brief_integer(min(lengths))} FLOPs")
+    return kept
+
+
 def _show(output: Output, proofs: list[Proof]) -> None:
+    from compactproofs.proving import pareto_frontier
+
+    stars = pareto_frontier(proofs)
     output.table(
-        ["strategy", "status", "lower", "upper", "FLOPs", "unexplained", "seconds"],
+        ["", "strategy", "status", "lower", "upper", "FLOPs", "unexplained", "seconds"],
         [
             [
-                p.strategy,
+                "*" if star else "",
+                p.label + (" (published)" if p.variant == "published" else ""),
                 p.status,
                 "-" if p.reason else f"{p.lower:.8f}",
                 "-" if p.upper is None or p.reason else f"{p.upper:.8f}",
                 brief_integer(p.flops),
                 brief_integer(p.unexplained_dimensions),
-                f"{p.seconds:.2f}",
+                f"{p.seconds:.3f}",
             ]
-            for p in proofs
+            for p, star in zip(proofs, stars, strict=True)
         ],
     )
-    for proof in proofs:
-        output.say()
-        output.say(f"{proof.strategy}: {proof.reason or proof.theorem}")
+    if len(proofs) <= 3:
+        for proof in proofs:
+            output.say()
+            output.say(f"{proof.label}: {proof.reason or proof.theorem}")
+    else:
+        best = max((p for p in proofs if p.status == "proven"), key=lambda p: p.correct_at_least, default=None)
+        if best is not None:
+            output.say()
+            output.say(f"best, {best.label}: {best.theorem}")
+
+
+def _show_truth(output: Output, proofs: list[Proof], weights: Weights, task: AbstractTask) -> None:
+    """The accuracy to compare with: exact if brute force is among the proofs or quick, else a sample."""
+    from compactproofs.errors import InfeasibleError
+    from compactproofs.measuring import accuracy
+
+    if any(p.strategy == "brute-force" and p.status == "proven" for p in proofs):
+        return
+    try:
+        exact = accuracy(weights, task, seconds=2.0)
+        output.say(f"true accuracy {exact.accuracy:.8f}, by brute force")
+    except InfeasibleError:
+        low, high = accuracy(weights, task, samples=100_000).interval
+        output.say(f"true accuracy in [{low:.6f}, {high:.6f}] with 99 % confidence (Clopper-Pearson, 100000 samples)")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from compactproofs.arrays.rounding import round_down, round_up
 from compactproofs.counting.brute_force import Progress
 from compactproofs.model.weights import Weights
+from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask
 from compactproofs.version import __version__
 
@@ -25,6 +26,8 @@ class Request:
     upper: bool = False
     """Whether an upper bound on accuracy is wanted too."""
     progress: Progress | None = None
+    shared: Shared = field(default_factory=Shared)
+    """Intermediate results that other strategies of the same model may use again."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class AbstractStrategy(ABC):
     family: ClassVar[str]
 
     @property
+    def label(self) -> str:
+        """Name and parameters in one word: what `--strategy` takes and tables show."""
+        return self.name
+
+    @property
     def variant(self) -> str | None:
         """`repaired` or `published` for the paper's subcubic strategies, else None."""
         return None
@@ -103,13 +111,15 @@ class Proof:
     """A theorem about one model, or the reason why there is none."""
 
     strategy: str
+    label: str
+    """Name and parameters in one word."""
     family: str
     parameters: dict[str, Any]
     variant: str | None
     sound: bool
     """False only for what the authors' code computes without proving it."""
     status: str
-    """`proven`, or `infeasible` with a `reason`; then the bounds are the trivial ones."""
+    """`proven`; `computed` if the strategy is not sound; `infeasible` with a `reason`, and then the bounds are the trivial ones."""
     reason: str | None
     correct_at_least: int
     """Sequences proven correct."""
@@ -153,6 +163,7 @@ class Proof:
     def as_json(self) -> dict[str, Any]:
         return {
             "strategy": self.strategy,
+            "label": self.label,
             "family": self.family,
             "parameters": self.parameters,
             "variant": self.variant,

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from compactproofs.errors import StrategyError
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.brute_force import BruteForce
+from compactproofs.strategies.cubic import Cubic
+from compactproofs.strategies.subcubic import PUBLISHED_QUERY_HANDLINGS, AttentionError, DirectPath, QueryHandling, Subcubic
 
-BUILT_IN: tuple[type[AbstractStrategy], ...] = (BruteForce,)
+BUILT_IN: tuple[type[AbstractStrategy], ...] = (BruteForce, Cubic, Subcubic)
 """Strategy classes, cheapest understanding first."""
 
-DEFAULT = "brute-force"
+DEFAULT = "cubic"
 """What `prove` runs if no strategy is named."""
 
 FAMILIES = tuple(dict.fromkeys(cls.family for cls in BUILT_IN))
+
+VARIANTS = ("repaired", "published", "both")
+"""Of the paper's subcubic strategies: sound, as the authors' code computes them, or each."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +29,10 @@ class StrategyInfo:
     """One row of `compactproofs strategies`."""
 
     name: str
+    label: str
     family: str
     parameters: dict[str, Any]
+    variant: str | None
     sound: bool
     complexity: str
     source: str
@@ -33,29 +41,49 @@ class StrategyInfo:
         return dict(vars(self))
 
 
-def strategies() -> list[StrategyInfo]:
+def strategies(variant: str = "both") -> list[StrategyInfo]:
     """What there is, with complexity, soundness and parameters.
 
     Example:
-        >>> [row.name for row in strategies()]
-        ['brute-force']
+        >>> rows = strategies()
+        >>> len(rows), sum(row.sound for row in rows)
+        (252, 152)
     """
-    return [StrategyInfo(s.name, s.family, s.parameters, s.sound, s.complexity, s.source) for s in all_strategies()]
+    return [
+        StrategyInfo(s.name, s.label, s.family, s.parameters, s.variant, s.sound, s.complexity, s.source)
+        for s in all_strategies(variant=variant)
+    ]
 
 
-def all_strategies(family: str | None = None) -> list[AbstractStrategy]:
+def all_strategies(family: str | None = None, variant: str = "repaired") -> list[AbstractStrategy]:
     """One object per strategy, of one family or of all."""
     if family is not None and family not in FAMILIES:
         raise StrategyError(f"unknown family {family!r}; families: {', '.join(FAMILIES)}")
-    return [cls() for cls in BUILT_IN if family in (None, cls.family)]
+    if variant not in VARIANTS:
+        raise StrategyError(f"unknown variant {variant!r}; variants: {', '.join(VARIANTS)}")
+    everything: list[AbstractStrategy] = [BruteForce(), Cubic(), *_subcubic(variant)]
+    return [s for s in everything if family in (None, s.family)]
 
 
 def strategy(name: str, **parameters: Any) -> AbstractStrategy:
-    """Recreate a strategy from its name and parameters."""
+    """Recreate a strategy from its name and parameters, or from its label.
+
+    Example:
+        >>> strategy("subcubic/max_diff_exact/svd/envelope") == Subcubic("max_diff_exact", "svd", "envelope")
+        True
+    """
+    name, *choices = name.split("/")
     for cls in BUILT_IN:
         if cls.name == name:
             try:
-                return cls(**parameters)
+                return cls(*choices, **parameters)
             except TypeError as error:
                 raise StrategyError(f"strategy {name!r} does not take these parameters: {error}") from None
     raise StrategyError(f"unknown strategy {name!r}; known strategies: {', '.join(cls.name for cls in BUILT_IN)}")
+
+
+def _subcubic(variant: str) -> list[AbstractStrategy]:
+    repaired = [Subcubic(*choice) for choice in product(DirectPath, AttentionError, QueryHandling)]
+    published = [Subcubic(*choice, repaired=False) for choice in product(DirectPath, AttentionError, PUBLISHED_QUERY_HANDLINGS)]
+    chosen = {"repaired": repaired, "published": published, "both": repaired + published}[variant]
+    return list(chosen)

@@ -8,12 +8,20 @@ from models import random_weights
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(StrategyError, match="unknown strategy 'cubik'; known strategies: brute-force"):
+    with pytest.raises(StrategyError, match="unknown strategy 'cubik'; known strategies: brute-force, cubic, subcubic"):
         strategy("cubik")
-    with pytest.raises(StrategyError, match="unknown family 'x'; families: brute-force"):
+    with pytest.raises(StrategyError, match="unknown family 'x'; families: brute-force, cubic, subcubic"):
         all_strategies("x")
     with pytest.raises(StrategyError, match="does not take these parameters"):
         strategy("brute-force", colour="red")
+    with pytest.raises(StrategyError, match="unknown variant 'x'; variants: repaired, published, both"):
+        all_strategies(variant="x")
+
+
+def test_there_are_the_papers_102_strategies_in_two_variants_and_the_envelope():
+    assert len(all_strategies(variant="published")) == 102
+    assert len(all_strategies()) == 2 + 5 * 10 * 3
+    assert not any(s.sound for s in all_strategies("subcubic", "published"))
 
 
 def test_brute_force_flops_follow_the_papers_conventions():

@@ -1,0 +1,171 @@
+"""EQKE replaced by something cheaper plus a bounded error: ten ways, from two decompositions.
+
+Rank one (`svd`, `max_diff`, ...): X = Eq Q K^T and Y = Ek^T are split by one direction each, X = u a + X1, Y = b z + Y1. Then
+X Y = u (a Y) + (X1 b) z + X1 Y1, exactly, whatever the directions u and z are: the first two terms are outer products, the last is the
+error. The published code drops the terms that vanish only for exact singular vectors.
+
+Peeling (`*subproduct*`): Eq, Ek, Q and K are each split by hinted directions, so that all of EQKE except q' Q' K'^T k'^T is a sum of six
+outer products.
+
+Directions are hints: any vectors give a true statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.circuits.tables import float_circuits, position_centre
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.subcubic import row_diff
+from compactproofs.strategies.subcubic.options import AttentionError
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Hints: directions to split off. Found by singular value decompositions, trusted by nobody."""
+
+    query: np.ndarray
+    """(d_vocab,): about the first left singular vector of EQKE."""
+    key: np.ndarray
+    """(d_vocab,): about the first right singular vector of EQKE (the size direction)."""
+    second_query: np.ndarray
+    """(d_vocab,): main direction of the query embeddings after `query` is removed."""
+    second_key: np.ndarray
+    """(d_vocab,): main direction of the key embeddings after `key` is removed."""
+    W_Q_left: np.ndarray
+    """(d_model,): first left singular vector of W_Q."""
+    W_K_left: np.ndarray
+    """(d_model,): first left singular vector of W_K."""
+    query_summary: np.ndarray
+    """(d_model,): a row that resembles all query embeddings as the unembedding sees them (for `svd_query+max_diff`)."""
+
+    @classmethod
+    def blank(cls, weights: Weights) -> Directions:
+        """Useless but valid hints of the right sizes."""
+        tokens, model = np.zeros(weights.d_vocab), np.zeros(weights.d_model)
+        return cls(tokens, tokens, tokens, tokens, model, model, model)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Attention scores up to a bounded error."""
+
+    approximate: Any
+    """(q, t): stands for EQKE."""
+    error_upper: Any
+    """(q,) or scalar: the spread over t of EQKE - approximate is at most this, for each q."""
+    EQKP: Any
+    """(q, i)."""
+
+
+def find_directions(weights: Weights) -> Directions:
+    """Search (uncharged): the directions the paper uses."""
+    W_E, W_pos, W_Q, W_K, W_U = (weights.tensors[name].astype(np.float64) for name in ("W_E", "W_pos", "W_Q", "W_K", "W_U"))
+    U, _, Vh = np.linalg.svd(float_circuits(weights).EQKE)
+    query, key = U[:, 0], Vh[0]
+    query_rest = _without(W_E + W_pos[-1], query)
+    key_rest = _without(W_E + position_centre(weights), key)
+    u = _first_left((W_E + W_pos[-1]) @ W_U)
+    return Directions(
+        query=query,
+        key=key,
+        second_query=_first_left(query_rest),
+        second_key=_first_left(key_rest),
+        W_Q_left=_first_left(W_Q),
+        W_K_left=_first_left(W_K),
+        query_summary=u.mean() * (u @ (W_E + W_pos[-1])),
+    )
+
+
+def approximate_scores(error: AttentionError, weights: Weights, directions: Directions, arithmetic: AbstractArithmetic) -> Scores:
+    """Bound the attention scores.
+
+    Guarantee: for every q and all tokens t, t': |(EQKE - approximate)[q, t] - (EQKE - approximate)[q, t']| <= error_upper[q].
+    Assumes: nothing about the directions.
+    Cost: from O(d_vocab^2 + d_vocab d_model) to O(d_vocab^2 d_model), depending on `error`; see its documentation.
+    Source: paper, "Subcubic proof"; cross terms added (erratum B4).
+    """
+    W_E, W_pos, W_Q, W_K = (arithmetic.array(weights.tensors[name]) for name in ("W_E", "W_pos", "W_Q", "W_K"))
+    centre = arithmetic.array(position_centre(weights))
+    with arithmetic.step("embeddings"):
+        Eq, Ek, positions = W_E + W_pos[-1], W_E + centre, W_pos - centre
+        Q = W_Q * arithmetic.inverse_sqrt(weights.score_divisor_squared)
+    with arithmetic.step("EQKP"):
+        EQKP = Eq @ (Q @ (W_K.T @ positions.T))
+    with arithmetic.step("attention scores"):
+        if error is AttentionError.EXACT_EQKE:
+            return Scores((Eq @ Q) @ (W_K.T @ Ek.T), np.zeros(weights.d_vocab), EQKP)
+        if error in _RANK_ONE:
+            approximate, X1, Y1 = _rank_one(Eq, Q, W_K, Ek, directions)
+            return Scores(approximate, _rank_one_error(error, X1, Y1), EQKP)
+        approximate, factors = _peeled(Eq, Q, W_K, Ek, directions)
+        return Scores(approximate, _peeled_error(error, factors), EQKP)
+
+
+_RANK_ONE = (AttentionError.SVD, AttentionError.MAX_DIFF, AttentionError.MEAN_MAX_DIFF, AttentionError.MAX_DIFF_EXACT)
+
+
+def _rank_one(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[Any, Any, Any]:
+    X, Y = (Eq @ Q) @ W_K.T, Ek.T
+    a, X1 = _peel(X, d.query)
+    b = Y @ d.key
+    Y1 = Y - b[:, None] * d.key
+    approximate = d.query[:, None] * (a @ Y) + (X1 @ b)[:, None] * d.key
+    return approximate, X1, Y1
+
+
+def _rank_one_error(error: AttentionError, X1: Any, Y1: Any) -> Any:
+    if error is AttentionError.SVD:
+        return row_diff.spread_by_singular_value_upper(X1, Y1)
+    if error is AttentionError.MAX_DIFF_EXACT:
+        return row_diff.spread(X1 @ Y1)
+    return row_diff.spread_of_product_upper(X1, Y1, mean=error is AttentionError.MEAN_MAX_DIFF)
+
+
+def _peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[Any, tuple[Any, ...]]:
+    """EQKE minus a product of four small matrices, as a sum of six outer products."""
+    a1, q_rest = _peel(Eq, d.query)
+    a2, q_last = _peel(q_rest, d.second_query)
+    b1, k_rest = _peel(Ek, d.key)
+    b2, k_last = _peel(k_rest, d.second_key)
+    g, Q_last = _peel(Q, d.W_Q_left)
+    h, K_last = _peel(W_K, d.W_K_left)
+    approximate = (
+        d.query[:, None] * (((a1 @ Q) @ W_K.T) @ Ek.T)
+        + (q_rest @ (Q @ (W_K.T @ b1)))[:, None] * d.key
+        + d.second_query[:, None] * (((a2 @ Q) @ W_K.T) @ k_rest.T)
+        + (q_last @ (Q @ (W_K.T @ b2)))[:, None] * d.second_key
+        + (q_last @ d.W_Q_left)[:, None] * ((g @ W_K.T) @ k_last.T)
+        + (q_last @ (Q_last @ h))[:, None] * (k_last @ d.W_K_left)
+    )
+    return approximate, (q_last, Q_last, K_last.T, k_last.T)
+
+
+def _peeled_error(error: AttentionError, factors: tuple[Any, ...]) -> Any:
+    match error:
+        case AttentionError.MAX_DIFF_SUBPRODUCT | AttentionError.MEAN_MAX_DIFF_SUBPRODUCT:
+            return row_diff.spread_of_split_product_upper(factors, mean=error is AttentionError.MEAN_MAX_DIFF_SUBPRODUCT)
+        case AttentionError.MAX_DIFF_SUBPRODUCT_RECURSIVE:
+            return row_diff.spread_recursive_upper(factors, mean=False, mean_below=False)
+        case AttentionError.MEAN_MAX_DIFF_SUBPRODUCT_RECURSIVE:
+            return row_diff.spread_recursive_upper(factors, mean=True, mean_below=False)
+        case _:
+            return row_diff.spread_recursive_upper(factors, mean=True, mean_below=True)
+
+
+def _peel(A: Any, u: np.ndarray) -> tuple[Any, Any]:
+    """Split A = u (u^T A) + rest, exactly, for any vector u. Returns (u^T A, rest)."""
+    row = u @ A
+    return row, A - u[:, None] * row
+
+
+def _without(A: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return A - np.outer(u, u @ A)
+
+
+def _first_left(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.svd(matrix)[0][:, 0])

@@ -1,0 +1,41 @@
+"""How many sequences a gap table covers."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+
+def applicable(gaps: np.ndarray) -> np.ndarray:
+    """Entries (q, m, c) that speak of sequences at all: booleans.
+
+    The query is at most the label; with c = 0 it is the label; with c >= 1 the gap leaves a token, and the query, if it is not the
+    label, keeps the gap too.
+    """
+    v, _, k = gaps.shape
+    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
+    others = (gaps >= 1) & (gaps <= m) & ((q == m) | (m - q >= gaps))
+    return np.asarray(np.where(c == 0, q == m, others & (q <= m)))
+
+
+def count_covered(gaps: np.ndarray, credited: np.ndarray) -> int:
+    """Exact number of sequences of the credited entries, all of which must be applicable.
+
+    The c' = c - [q != m] free positions that hold other tokens can be chosen in C(n_ctx - 1, c') ways, each of them holds one of
+    the m - g + 1 tokens at most m - g. Entries of different (q, m, c) speak of different sequences.
+    """
+    v, _, k = gaps.shape
+    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
+    use = credited & applicable(gaps)
+    free = np.broadcast_to(c - (q != m), gaps.shape)[use]
+    choices = np.broadcast_to(m - gaps + 1, gaps.shape)[use]
+    total = 0
+    for positions, tokens, entries in zip(*_counted(free, choices), strict=True):
+        total += entries * comb(k - 1, positions) * (tokens**positions if positions else 1)
+    return total
+
+
+def _counted(free: np.ndarray, choices: np.ndarray) -> tuple[list[int], list[int], list[int]]:
+    pairs, entries = np.unique(np.stack([free, choices], axis=1), axis=0, return_counts=True)
+    return pairs[:, 0].tolist(), pairs[:, 1].tolist(), entries.tolist()

@@ -1,0 +1,59 @@
+"""The direct path EU = (W_E + W_pos[-1]) W_U, bounded in five ways.
+
+Each gives a vector mu over outputs and a number r per query with EU[q, o] - EU[q, m] <= mu[o] - mu[m] + r[q] for all q, o, m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.subcubic import row_diff
+from compactproofs.strategies.subcubic.options import DirectPath
+
+
+@dataclass(frozen=True)
+class DirectBound:
+    """See the module's docstring."""
+
+    mu: Any
+    """(d_vocab_out,)"""
+    rest_upper: Any
+    """(d_vocab,): r."""
+
+
+def direct_bound(handling: DirectPath, weights: Weights, summary: np.ndarray, arithmetic: AbstractArithmetic) -> DirectBound:
+    """Bound the direct path.
+
+    Guarantee: EU[q, o] - EU[q, m] <= mu[o] - mu[m] + rest_upper[q] for all q, o, m.
+    Assumes: nothing about `summary` (used by `svd_query+max_diff` only).
+    Cost: O(d_vocab d_model), or O(d_vocab^2 d_model) for the exact ones.
+    Source: paper, "Subcubic proof", direct path.
+    """
+    W_E, W_pos, W_U = (arithmetic.array(weights.tensors[name]) for name in ("W_E", "W_pos", "W_U"))
+    with arithmetic.step("embeddings"):
+        Eq = W_E + W_pos[-1]
+    with arithmetic.step("direct path"):
+        return bound_rows(handling, Eq, W_U, summary)
+
+
+def bound_rows(handling: DirectPath, Eq: Any, W_U: Any, summary: np.ndarray) -> DirectBound:
+    """The same for given query embeddings."""
+    nothing = np.zeros(W_U.shape[1])
+    match handling:
+        case DirectPath.MAX_DIFF_EXACT:
+            return DirectBound(nothing, row_diff.spread(Eq @ W_U))
+        case DirectPath.GLOBAL_MAX_DIFF_EXACT:
+            EU = Eq @ W_U
+            return DirectBound(nothing, (EU.max() - EU.min()) * np.ones(Eq.shape[0]))
+        case DirectPath.MAX_DIFF:
+            return DirectBound(nothing, np.abs(Eq) @ row_diff.spread(W_U))
+        case DirectPath.MEAN_QUERY:
+            h = Eq.mean(axis=0)
+        case DirectPath.SVD_QUERY:
+            h = summary
+    return DirectBound(h @ W_U, np.abs(Eq - h) @ row_diff.spread(W_U))

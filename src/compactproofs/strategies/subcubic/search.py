@@ -1,0 +1,148 @@
+"""Search for hints in float64. Nothing here is trusted and nothing here is charged: bad hints give weak bounds, never wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import Float64
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.subcubic.attention_scores import Directions
+from compactproofs.strategies.subcubic.counting import applicable
+from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_bounds, wrong_logit_gap_upper
+from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
+from compactproofs.strategies.subcubic.workbench import Workbench
+
+ENVELOPE_POINTS = 6
+"""Breakpoints per label for the `envelope` handling, ends included; trained models need fewer."""
+
+_SPACING = 1e-5
+"""Closer breakpoints would make slopes of chords inaccurate and gain nothing."""
+
+_SAFETY = 1e-9
+"""Search asks for this much more than zero, so that intervals confirm what it finds."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Everything a subcubic proof takes on trust from nobody."""
+
+    directions: Directions
+    gaps: np.ndarray
+    """(q, m, c): integers."""
+    outputs: np.ndarray
+    """(m, c) mean attention for `mean_query+diff`; (m, points) breakpoints for `envelope`; unused otherwise."""
+
+
+def find_hints(direct_path: DirectPath, attention_error: AttentionError, query_handling: QueryHandling, bench: Workbench) -> Hints:
+    """Directions, summaries and the smallest gaps that work."""
+    with np.errstate(all="ignore"):
+        directions = bench.directions()
+        attention = bench.attention(attention_error, directions, Float64())
+        outputs = bench.outputs(direct_path, directions, Float64())
+        gaps, hint = _gaps_and_output_hint(query_handling, attention, outputs, bench.weights)
+    return Hints(directions, gaps, hint)
+
+
+def _gaps_and_output_hint(
+    handling: QueryHandling, attention: AttentionParts, outputs: OutputParts, weights: Weights
+) -> tuple[np.ndarray, np.ndarray]:
+    v, k = weights.d_vocab, weights.n_ctx
+
+    def gaps_for(handling: QueryHandling, hint: np.ndarray) -> np.ndarray:
+        return smallest_gaps(lambda g: wrong_logit_gap_upper(handling, attention_bounds(attention, g), outputs, g, hint), v, k)
+
+    if handling is QueryHandling.DROP:
+        return gaps_for(handling, np.zeros(0)), np.zeros(0)
+    if handling is QueryHandling.ENVELOPE:
+        hint = breakpoints(outputs.x, outputs.delta, ENVELOPE_POINTS)
+        return gaps_for(handling, hint), hint
+    gaps = np.ones((v, v, k), dtype=np.int64)
+    hint = np.zeros((v, k))
+    for _ in range(2):
+        hint = mean_attention(attention_bounds(attention, gaps)[0], gaps)
+        gaps = gaps_for(handling, hint)
+    return gaps, hint
+
+
+def smallest_gaps(bound: Callable[[np.ndarray], np.ndarray], v: int, k: int) -> np.ndarray:
+    """For each (q, m, c) the smallest gap with a negative bound, or v if there is none.
+
+    The bound decreases as the gap grows (fewer sequences), so bisection finds it; if it did not, the result would merely be worse.
+    """
+    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
+    largest = np.where(q == m, m, np.maximum(m - q, 0)) + 0 * c
+    low, high = np.ones((v, v, k), dtype=np.int64), largest + 1
+    while bool((low < high).any()):
+        middle = np.where(low < high, (low + high) // 2, np.minimum(low, np.maximum(largest, 1)))
+        works = bound(middle) < -_SAFETY
+        searching = low < high
+        high = np.where(searching & works, middle, high)
+        low = np.where(searching & ~works, middle + 1, low)
+    return np.where((low <= largest) | (c == 0), low, v)
+
+
+def mean_attention(attention: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """(m, c): the mean over the queries for which the entry is applicable."""
+    use = applicable(gaps) & np.isfinite(attention)
+    total = np.where(use, attention, 0.0).sum(axis=0)
+    return np.asarray(total / np.maximum(use.sum(axis=0), 1))
+
+
+def breakpoints(x: np.ndarray, delta: np.ndarray, points: int) -> np.ndarray:
+    """(m, points): where the maximum over outputs of x + A delta changes its output on [0, 1], with both ends, increasing.
+
+    If there are more changes than points, those stay that a chord would miss most; if fewer, the widest pieces are halved.
+    """
+    result = np.empty((len(x), points))
+    for m in range(len(x)):
+        keep = np.isfinite(x[m])
+        inner = _changes(x[m][keep], delta[m][keep])
+        chosen = _most_useful(inner, x[m][keep], delta[m][keep], points - 2)
+        result[m] = _filled([0.0, *chosen, 1.0], points)
+    return result
+
+
+def _filled(points: list[float], number: int) -> list[float]:
+    while len(points) < number:
+        widest = int(np.argmax(np.diff(points)))
+        points.insert(widest + 1, 0.5 * (points[widest] + points[widest + 1]))
+    return points
+
+
+def _changes(intercepts: np.ndarray, slopes: np.ndarray) -> list[float]:
+    """Breakpoints in (0, 1) of the upper envelope of lines, from left to right, none closer than _SPACING to another."""
+    found: list[float] = []
+    if not len(slopes):
+        return found
+    current = max(range(len(slopes)), key=lambda o: (intercepts[o], slopes[o]))
+    while True:
+        steeper = np.flatnonzero(slopes > slopes[current])
+        if not len(steeper):
+            return found
+        crossings = (intercepts[current] - intercepts[steeper]) / (slopes[steeper] - slopes[current])
+        first = float(crossings.min())
+        if first >= 1.0 - _SPACING:
+            return found
+        if first > (found[-1] if found else 0.0) + _SPACING:
+            found.append(first)
+        current = max(steeper[crossings <= first], key=lambda o: slopes[o])
+
+
+def _most_useful(candidates: list[float], intercepts: np.ndarray, slopes: np.ndarray, most: int) -> list[float]:
+    """At most `most` candidates, greedily those where the chord through the chosen ones is farthest above the envelope."""
+    if len(candidates) <= most:
+        return candidates
+    every = np.array(candidates)
+    heights = (intercepts + every[:, None] * slopes).max(axis=1)
+    ends = np.array([0.0, 1.0])
+    chosen: list[int] = []
+    for _ in range(most):
+        points = np.concatenate([ends, every[chosen]])
+        order = np.argsort(points)
+        values = (intercepts + points[:, None] * slopes).max(axis=1)
+        miss = np.interp(every, points[order], values[order]) - heights
+        chosen.append(int(np.argmax(miss)))
+    return sorted(every[i] for i in set(chosen))

@@ -1,0 +1,180 @@
+"""The paper's hundred subcubic proofs (and fifty more with the envelope), each as published and as repaired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from compactproofs.arrays import FlopCounter
+from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigorous, certain
+from compactproofs.arrays.environment import require_ieee754
+from compactproofs.errors import StrategyError
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
+from compactproofs.strategies.parts import require_max_of_k
+from compactproofs.strategies.shared import Shared
+from compactproofs.strategies.subcubic.attention_scores import Directions
+from compactproofs.strategies.subcubic.counting import count_covered
+from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_logit_gap_upper
+from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
+from compactproofs.strategies.subcubic.published import published_count
+from compactproofs.strategies.subcubic.search import ENVELOPE_POINTS, Hints, find_hints
+from compactproofs.strategies.subcubic.workbench import Workbench
+from compactproofs.tasks import AbstractTask
+
+_QUADRATIC_DIRECT = (DirectPath.MEAN_QUERY, DirectPath.SVD_QUERY, DirectPath.MAX_DIFF)
+_QUADRATIC_ATTENTION = (
+    AttentionError.MAX_DIFF_SUBPRODUCT_RECURSIVE,
+    AttentionError.MEAN_MAX_DIFF_SUBPRODUCT_RECURSIVE,
+    AttentionError.MEAN_RECURSIVE,
+)
+_CUBIC_ATTENTION = (AttentionError.EXACT_EQKE, AttentionError.MAX_DIFF_EXACT)
+
+
+@dataclass(frozen=True)
+class Subcubic(AbstractStrategy):
+    """Gap tables with a choice of direct path, attention error and query handling."""
+
+    direct_path: DirectPath | str = DirectPath.MAX_DIFF_EXACT
+    """How the direct path is bounded (a `DirectPath` or its name)."""
+    attention_error: AttentionError | str = AttentionError.EXACT_EQKE
+    """What replaces EQKE and how its error is bounded (an `AttentionError` or its name)."""
+    query_handling: QueryHandling | str = QueryHandling.ENVELOPE
+    """How the maximum over outputs is taken (a `QueryHandling` or its name)."""
+    repaired: bool = True
+    """False computes what the authors' code computes, which is not a proof."""
+
+    name: ClassVar[str] = "subcubic"
+    family: ClassVar[str] = "subcubic"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("direct_path", DirectPath), ("attention_error", AttentionError), ("query_handling", QueryHandling)):
+            try:
+                object.__setattr__(self, name, kind(getattr(self, name)))
+            except ValueError:
+                raise StrategyError(f"{name}={getattr(self, name)!r}; expected one of {', '.join(kind)}") from None
+        if not self.repaired and self.query_handling is QueryHandling.ENVELOPE:
+            raise StrategyError("query_handling='envelope' is not among the published strategies; it exists repaired only")
+
+    @property
+    def choices(self) -> tuple[DirectPath, AttentionError, QueryHandling]:
+        """The three choices as enumeration members."""
+        return DirectPath(self.direct_path), AttentionError(self.attention_error), QueryHandling(self.query_handling)
+
+    @property
+    def variant(self) -> str:
+        return "repaired" if self.repaired else "published"
+
+    @property
+    def sound(self) -> bool:
+        return self.repaired
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}/{self.direct_path}/{self.attention_error}/{self.query_handling}"
+
+    @property
+    def complexity(self) -> str:
+        attention = "d_vocab d_model" if self.attention_error in _QUADRATIC_ATTENTION else "d_vocab d_model^2"
+        if self.attention_error in _CUBIC_ATTENTION:
+            attention = "d_vocab^2 d_model"
+        direct = "d_vocab d_model" if self.direct_path in _QUADRATIC_DIRECT else "d_vocab^2 d_model"
+        return f"O(d_vocab^2 n_ctx + EVOU: d_vocab^2 d_model + EQKE: {attention} + EU: {direct})"
+
+    @property
+    def source(self) -> str:
+        if self.query_handling is QueryHandling.ENVELOPE:
+            return 'ours, after the paper\'s "Subcubic proof"'
+        return 'paper, "Subcubic proof"' + (", with the errata repaired" if self.repaired else "; authors' code")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "direct_path": str(self.direct_path),
+            "attention_error": str(self.attention_error),
+            "query_handling": str(self.query_handling),
+            "repaired": self.repaired,
+        }
+
+    def bound(self, request: Request) -> Bound:
+        """Search for gaps, then count what they prove.
+
+        Guarantee (repaired): correct_at_least is at most the number of correct sequences, for every weight setting.
+        Assumes: the task is max-of-K.
+        Cost: see `complexity`; the search is not part of the proof.
+        Source: paper, "Subcubic proof"; docs/strategies.
+        """
+        require_max_of_k(request.task, self.name)
+        most = request.task.total if request.upper else None
+        bench = Workbench(request.weights, request.shared)
+        if not self.repaired:
+            count = published_count(*self.choices, bench)
+            return Bound(count, None, "float64 without rounding control, as published: not a proof")
+        require_ieee754()
+        hints = find_hints(*self.choices, bench)
+        return Bound(self.count(bench, hints, Rigorous()), most, "interval arithmetic over the reals")
+
+    def count(self, bench: Workbench, hints: Hints, arithmetic: AbstractArithmetic) -> int:
+        """The number of sequences that the hints prove.
+
+        Guarantee (with `Rigorous` arithmetic): at most the number of correct sequences, whatever the hints are.
+        """
+        direct_path, attention_error, query_handling = self.choices
+        attention = bench.attention(attention_error, hints.directions, arithmetic)
+        outputs = bench.outputs(direct_path, hints.directions, arithmetic)
+        with arithmetic.step("attention bounds"):
+            bounds = attention_bounds(attention, hints.gaps)
+        with arithmetic.step("wrong logits"):
+            gap = wrong_logit_gap_upper(query_handling, bounds, outputs, hints.gaps, self._checked(hints.outputs, bench.weights))
+            credited = certain(gap < 0.0)
+        return count_covered(hints.gaps, credited)
+
+    def _checked(self, hint: np.ndarray, weights: Weights) -> np.ndarray:
+        """The output hint, made to satisfy what the bound assumes of it: finite, and breakpoints increasing from 0 to 1."""
+        if self.query_handling is QueryHandling.DROP:
+            return hint
+        hint = np.nan_to_num(np.asarray(hint, dtype=np.float64), nan=0.5, posinf=1.0, neginf=0.0)
+        if self.query_handling is QueryHandling.MEAN_QUERY_DIFF:
+            return np.broadcast_to(hint, (weights.d_vocab, weights.n_ctx))
+        points = np.sort(np.clip(hint, 0.0, 1.0), axis=1)
+        even = np.broadcast_to(np.linspace(0.0, 1.0, points.shape[1]), points.shape)
+        usable = (points[:, 0] == 0) & (points[:, -1] == 1) & (np.diff(points, axis=1) > 0).all(axis=1)
+        return np.where(usable[:, None], points, even)
+
+    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+        counter = FlopCounter()
+        v, k = weights.d_vocab, weights.n_ctx
+        hints = Hints(
+            directions=Directions.blank(weights),
+            gaps=np.ones((v, v, k), dtype=np.int64),
+            outputs=np.zeros((v, k)) if self.query_handling is QueryHandling.MEAN_QUERY_DIFF else np.zeros((v, ENVELOPE_POINTS)),
+        )
+        self.count(Workbench(weights, Shared()), hints, Counting(counter))
+        return ProofLength(dict(counter.steps), v * v * k, self._unexplained_dimensions(weights))
+
+    def _unexplained_dimensions(self, weights: Weights) -> int:
+        """The paper's measure: what of each table enters the proof without an explanation (paper, appendix)."""
+        v, d, out = weights.d_vocab, weights.d_model, weights.d_vocab_out
+        match self.direct_path:
+            case DirectPath.GLOBAL_MAX_DIFF_EXACT:
+                direct = 2
+            case DirectPath.MAX_DIFF_EXACT:
+                direct = 2 * v
+            case DirectPath.MAX_DIFF:
+                direct = v * d + 2
+            case _:
+                direct = v + v * d + 2
+        match self.attention_error:
+            case AttentionError.SVD:
+                attention = 2 * v
+            case AttentionError.MAX_DIFF_EXACT:
+                attention = 4 * v
+            case AttentionError.EXACT_EQKE:
+                attention = v * v
+            case AttentionError.MAX_DIFF | AttentionError.MAX_DIFF_SUBPRODUCT | AttentionError.MAX_DIFF_SUBPRODUCT_RECURSIVE:
+                attention = 2 * v + 2 * d
+            case _:
+                attention = 3 * v + 2 * d
+        return v * out + out + direct + attention

@@ -1,0 +1,37 @@
+"""The parts of subcubic proofs of one model, each made once: ten kinds of scores, five direct paths, shared by all combinations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.shared import Shared
+from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores, find_directions
+from compactproofs.strategies.subcubic.direct_path import direct_bound
+from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_parts, output_parts
+from compactproofs.strategies.subcubic.options import AttentionError, DirectPath
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """Makes and remembers parts."""
+
+    weights: Weights
+    shared: Shared
+
+    def directions(self) -> Directions:
+        return self.shared.get(("directions", self.weights), lambda: find_directions(self.weights))
+
+    def attention(self, error: AttentionError, directions: Directions, arithmetic: AbstractArithmetic) -> AttentionParts:
+        def make() -> AttentionParts:
+            return attention_parts(approximate_scores(error, self.weights, directions, arithmetic), self.weights.n_ctx, arithmetic)
+
+        return self.shared.get(("attention", self.weights, error, directions, arithmetic), make)
+
+    def outputs(self, handling: DirectPath, directions: Directions, arithmetic: AbstractArithmetic) -> OutputParts:
+        def make() -> OutputParts:
+            direct = direct_bound(handling, self.weights, directions.query_summary, arithmetic)
+            return output_parts(self.weights, direct, arithmetic)
+
+        return self.shared.get(("outputs", self.weights, handling, directions, arithmetic), make)
