@@ -296,7 +296,9 @@ def _matmul(x: Interval, y: Interval) -> Interval:
         spread = r @ np.abs(b) + (np.abs(a) + r) @ s
         gamma = rounding.gamma_upper(n + 8)
         radius = (spread + gamma * magnitude) * (1.0 + 4.0 * gamma) + 8 * (n + 8) * rounding.SMALLEST_SUBNORMAL
-        return Interval(rounding.add_down(product, -radius), rounding.add_up(product, radius))
+        finite = np.isfinite(product)  # an overflowing product says nothing
+        lower = np.where(finite, rounding.add_down(product, -radius), -np.inf)
+        return Interval(lower, np.where(finite, rounding.add_up(product, radius), np.inf))
 
 
 def _where(condition: Any, x: Any, y: Any) -> Interval:
@@ -321,8 +323,9 @@ def _joined(function: Callable[..., Any]) -> Callable[..., Interval]:
 
 
 def _sort(x: Interval, axis: int = -1) -> Interval:
-    """Order statistics: the i-th smallest exact value lies between the i-th smallest ends."""
-    return _on_ends(x, lambda end: np.sort(end, axis=axis))
+    """Order statistics: the i-th smallest exact value lies between the i-th smallest ends. A NaN poisons its whole row."""
+    poisoned = np.isnan(x.lower + x.upper).any(axis=axis, keepdims=True)
+    return _on_ends(x, lambda end: np.where(poisoned, np.nan, np.sort(end, axis=axis)))
 
 
 _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {

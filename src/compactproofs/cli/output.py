@@ -55,7 +55,7 @@ class Output:
             for row in rows:
                 drawn.add_row(*row)
             console = Console()
-            wide = max(console.width, sum(max(len(row[i]) for row in [columns, *rows]) + 2 for i in range(len(columns))))
+            wide = max(console.width, sum(max(len(row[i]) for row in [columns, *rows]) + 4 for i in range(len(columns))))
             Console(width=wide).print(drawn)
             return
         widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]

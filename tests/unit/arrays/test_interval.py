@@ -101,6 +101,16 @@ def test_selection_by_an_uncertain_condition_is_the_hull():
     assert not (Interval.exact(np.array(np.nan)) < 1.0).certain
 
 
+def test_sorting_does_not_lose_what_is_not_a_number():
+    x = Interval(np.array([[np.nan, 1.0], [2.0, 1.0]]), np.array([[np.nan, 2.0], [2.0, 1.0]]))
+    assert np.isnan(np.sort(x).lower[0]).all() and np.sort(x).lower[1].tolist() == [1.0, 2.0]
+
+
+def test_an_overflowing_product_of_matrices_says_nothing():
+    product = Interval.exact(np.array([[1e200, -1e200]])) @ Interval.exact(np.array([[1e200], [1e200]]))
+    assert product.lower[0, 0] == -np.inf and product.upper[0, 0] == np.inf
+
+
 def test_infinite_ends_stay_sound():
     everything = Interval(np.array(-np.inf), np.array(np.inf))
     nothing = Interval.exact(np.array(0.0))

@@ -30,12 +30,10 @@ def count_covered(gaps: np.ndarray, credited: np.ndarray) -> int:
     use = credited & applicable(gaps)
     free = np.broadcast_to(c - (q != m), gaps.shape)[use]
     choices = np.broadcast_to(m - gaps + 1, gaps.shape)[use]
+    # Applicable entries with free positions have 1 <= choices <= v; without, the number of choices does not matter.
+    kinds = np.bincount(free * (v + 1) + np.where(free > 0, choices, 0), minlength=1)
     total = 0
-    for positions, tokens, entries in zip(*_counted(free, choices), strict=True):
-        total += entries * comb(k - 1, positions) * (tokens**positions if positions else 1)
+    for kind in np.flatnonzero(kinds).tolist():
+        positions, tokens = divmod(kind, v + 1)
+        total += int(kinds[kind]) * comb(k - 1, positions) * tokens**positions
     return total
-
-
-def _counted(free: np.ndarray, choices: np.ndarray) -> tuple[list[int], list[int], list[int]]:
-    pairs, entries = np.unique(np.stack([free, choices], axis=1), axis=0, return_counts=True)
-    return pairs[:, 0].tolist(), pairs[:, 1].tolist(), entries.tolist()

@@ -140,7 +140,12 @@ def attention_bounds(parts: AttentionParts, gaps: np.ndarray) -> tuple[Any, Any]
 
 
 def wrong_logit_gap_upper(
-    handling: QueryHandling, attention: tuple[Any, Any], outputs: OutputParts, gaps: np.ndarray, hint: np.ndarray
+    handling: QueryHandling,
+    attention: tuple[Any, Any],
+    outputs: OutputParts,
+    gaps: np.ndarray,
+    hint: np.ndarray,
+    arithmetic: AbstractArithmetic,
 ) -> Any:
     """B of the module's docstring: array (q, m, c).
 
@@ -149,18 +154,19 @@ def wrong_logit_gap_upper(
     Cost: O(d_vocab^2 n_ctx), times the number of breakpoints for `envelope`.
     Source: paper, "Subcubic proof"; signs and endpoints repaired (errata A2, A3, A4).
     """
+    points = arithmetic.array(hint)  # differences of hints are rounded like everything else, so they must be enclosed too
     wrong = outputs.wrong_upper[_largest_other(gaps)]
     worst: Any = None
     for A in attention:
-        value = _largest_output(handling, A, outputs, hint) - A * wrong
+        value = _largest_output(handling, A, outputs, points) - A * wrong
         worst = value if worst is None else np.maximum(worst, value)
     with_others = worst + wrong
-    label_alone = _largest_output(handling, np.ones((1, gaps.shape[1], 1)), outputs, hint)
+    label_alone = _largest_output(handling, arithmetic.array(np.ones((1, gaps.shape[1], 1))), outputs, points)
     no_others = np.arange(gaps.shape[2])[None, None] == 0
     return np.where(no_others, label_alone, with_others) + outputs.rest_upper[:, None, None]
 
 
-def _largest_output(handling: QueryHandling, A: Any, outputs: OutputParts, hint: np.ndarray) -> Any:
+def _largest_output(handling: QueryHandling, A: Any, outputs: OutputParts, hint: Any) -> Any:
     """H(A) >= max_{o != m} (x[m, o] + A Delta[m, o]), convex in A; A is an array (q or 1, m, c or 1)."""
     match handling:
         case QueryHandling.DROP:

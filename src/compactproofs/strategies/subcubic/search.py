@@ -52,7 +52,7 @@ def _gaps_and_output_hint(
     v, k = weights.d_vocab, weights.n_ctx
 
     def gaps_for(handling: QueryHandling, hint: np.ndarray) -> np.ndarray:
-        return smallest_gaps(lambda g: wrong_logit_gap_upper(handling, attention_bounds(attention, g), outputs, g, hint), v, k)
+        return smallest_gaps(lambda g: wrong_logit_gap_upper(handling, attention_bounds(attention, g), outputs, g, hint, Float64()), v, k)
 
     if handling is QueryHandling.DROP:
         return gaps_for(handling, np.zeros(0)), np.zeros(0)

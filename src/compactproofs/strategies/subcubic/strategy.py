@@ -120,25 +120,44 @@ class Subcubic(AbstractStrategy):
         """The number of sequences that the hints prove.
 
         Guarantee (with `Rigorous` arithmetic): at most the number of correct sequences, whatever the hints are.
+        Assumes: hints of the right shapes, which is checked.
         """
+        self._check_shapes(hints, bench.weights)
+        return count_covered(hints.gaps, self._credited(bench, hints, arithmetic))
+
+    def _credited(self, bench: Workbench, hints: Hints, arithmetic: AbstractArithmetic) -> np.ndarray:
+        """Entries of the gap table whose bound is certainly negative: booleans (q, m, c)."""
         direct_path, attention_error, query_handling = self.choices
         attention = bench.attention(attention_error, hints.directions, arithmetic)
         outputs = bench.outputs(direct_path, hints.directions, arithmetic)
         with arithmetic.step("attention bounds"):
             bounds = attention_bounds(attention, hints.gaps)
         with arithmetic.step("wrong logits"):
-            gap = wrong_logit_gap_upper(query_handling, bounds, outputs, hints.gaps, self._checked(hints.outputs, bench.weights))
-            credited = certain(gap < 0.0)
-        return count_covered(hints.gaps, credited)
+            gap = wrong_logit_gap_upper(query_handling, bounds, outputs, hints.gaps, self._checked(hints.outputs), arithmetic)
+            return certain(gap < 0.0)
 
-    def _checked(self, hint: np.ndarray, weights: Weights) -> np.ndarray:
+    def _check_shapes(self, hints: Hints, weights: Weights) -> None:
+        v, k, d = weights.d_vocab, weights.n_ctx, weights.d_model
+        if hints.gaps.shape != (v, v, k) or hints.gaps.dtype.kind not in "iu":
+            raise StrategyError(f"gap table of shape {hints.gaps.shape} and type {hints.gaps.dtype}; expected integers {(v, v, k)}")
+        found = [np.shape(direction) for direction in vars(hints.directions).values()]
+        if found != [(v,)] * 4 + [(d,)] * 3:
+            raise StrategyError(f"directions of shapes {found}; expected four of ({v},) and three of ({d},)")
+        outputs = {QueryHandling.MEAN_QUERY_DIFF: (v, k), QueryHandling.ENVELOPE: (v, *np.shape(hints.outputs)[1:2])}
+        expected = outputs.get(QueryHandling(self.query_handling))
+        if expected is not None and (np.shape(hints.outputs) != expected or len(expected) != 2 or expected[1] < 1):
+            raise StrategyError(f"output hint of shape {np.shape(hints.outputs)}; expected {expected}")
+
+    def _checked(self, hint: np.ndarray) -> np.ndarray:
         """The output hint, made to satisfy what the bound assumes of it: finite, and breakpoints increasing from 0 to 1."""
         if self.query_handling is QueryHandling.DROP:
             return hint
         hint = np.nan_to_num(np.asarray(hint, dtype=np.float64), nan=0.5, posinf=1.0, neginf=0.0)
         if self.query_handling is QueryHandling.MEAN_QUERY_DIFF:
-            return np.broadcast_to(hint, (weights.d_vocab, weights.n_ctx))
+            return np.asarray(np.clip(hint, 0.0, 1.0))
         points = np.sort(np.clip(hint, 0.0, 1.0), axis=1)
+        if points.shape[1] < 2:
+            return np.tile([0.0, 1.0], (len(points), 1))
         even = np.broadcast_to(np.linspace(0.0, 1.0, points.shape[1]), points.shape)
         usable = (points[:, 0] == 0) & (points[:, -1] == 1) & (np.diff(points, axis=1) > 0).all(axis=1)
         return np.where(usable[:, None], points, even)
@@ -151,7 +170,7 @@ class Subcubic(AbstractStrategy):
             gaps=np.ones((v, v, k), dtype=np.int64),
             outputs=np.zeros((v, k)) if self.query_handling is QueryHandling.MEAN_QUERY_DIFF else np.zeros((v, ENVELOPE_POINTS)),
         )
-        self.count(Workbench(weights, Shared()), hints, Counting(counter))
+        self._credited(Workbench(weights, Shared()), hints, Counting(counter))
         return ProofLength(dict(counter.steps), v * v * k, self._unexplained_dimensions(weights))
 
     def _unexplained_dimensions(self, weights: Weights) -> int:

@@ -1,5 +1,6 @@
 """Each bound of the subcubic proofs against what it bounds, by enumeration on small random tables; hints at random."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -11,12 +12,14 @@ from compactproofs.arrays.arithmetic import Float64, Rigorous
 from compactproofs.circuits import float_circuits
 from compactproofs.errors import StrategyError
 from compactproofs.model.forward import forward
+from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic import AttentionError, DirectPath, QueryHandling, Subcubic, row_diff
 from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores
 from compactproofs.strategies.subcubic.counting import applicable, count_covered
 from compactproofs.strategies.subcubic.direct_path import direct_bound
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, attention_parts, output_parts, wrong_logit_gap_upper
-from compactproofs.strategies.subcubic.search import breakpoints, smallest_gaps
+from compactproofs.strategies.subcubic.search import Hints, breakpoints, smallest_gaps
+from compactproofs.strategies.subcubic.workbench import Workbench
 from models import random_weights
 
 SLACK = 1e-9  # float64 against float64; the rigorous versions are tested in soundness/
@@ -84,7 +87,7 @@ def test_attention_bounds_and_wrong_logit_gap_upper_cover_every_sequence_of_an_e
     hint = rng.uniform(size=(v, k)) if handling is QueryHandling.MEAN_QUERY_DIFF else np.tile([0.0, 0.3, 0.35, 1.0], (v, 1))
     with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf at c = 0, where the entry is not used
         lower, upper = attention_bounds(attention, gaps)
-    bound = wrong_logit_gap_upper(handling, (lower, upper), outputs, gaps, hint)
+    bound = wrong_logit_gap_upper(handling, (lower, upper), outputs, gaps, hint, Float64())
     tables = float_circuits(weights)
     seen = 0
     for tokens in product(range(v), repeat=k):
@@ -155,6 +158,23 @@ def test_too_many_breakpoints_are_thinned_out():
     x = -(slopes**2) / 20 + 0.001 * rng.normal(size=40)
     points = breakpoints(x[None], slopes[None], 6)
     assert points.shape == (1, 6) and np.all(np.diff(points) > 0)
+
+
+def test_hints_of_the_wrong_shape_are_refused():
+    weights = random_weights(0)
+    bench = Workbench(weights, Shared())
+    good = Hints(Directions.blank(weights), np.ones((5, 5, 3), dtype=np.int64), np.tile([0.0, 1.0], (5, 1)))
+    assert Subcubic().count(bench, good, Rigorous()) >= 0
+    for bad in (
+        replace(good, gaps=good.gaps[:, :, :2]),
+        replace(good, gaps=good.gaps.astype(float)),
+        replace(good, directions=replace(good.directions, query=np.zeros(3))),
+        replace(good, outputs=np.zeros((4, 2))),
+        replace(good, outputs=np.zeros(5)),
+        replace(good, outputs=np.zeros((5, 0))),
+    ):
+        with pytest.raises(StrategyError, match="shape"):
+            Subcubic().count(bench, bad, Rigorous())
 
 
 def test_unknown_options_list_the_known_ones():
