@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from compactproofs.arrays import exponential, rounding
+from compactproofs.arrays.protocol import METHOD_FUNCTIONS
 
 Endpoint = Float[np.ndarray, "..."]
 Axis = int | tuple[int, ...] | None
@@ -345,15 +346,9 @@ _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **METHOD_FUNCTIONS,
     np.where: _where,
     np.sort: _sort,
     np.concatenate: _joined(np.concatenate),
     np.stack: _joined(np.stack),
-    np.max: lambda x, axis=None: x.max(axis),
-    np.min: lambda x, axis=None: x.min(axis),
-    np.sum: lambda x, axis: x.sum(axis),
-    np.mean: lambda x, axis: x.mean(axis),
-    np.cumsum: lambda x, axis: x.cumsum(axis),
-    np.take_along_axis: lambda x, indices, axis: _on_ends(x, lambda end: np.take_along_axis(end, indices, axis)),
-    np.diagonal: lambda x: _on_ends(x, np.diagonal),
 }

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from compactproofs.arrays.protocol import METHOD_FUNCTIONS
+
 Shape = tuple[int, ...]
 
 
@@ -154,25 +156,15 @@ def _where(condition: Any, x: Any, y: Any) -> Phantom:
     return _first([condition, x, y])._elementwise(condition, x, y)
 
 
-def _take_along_axis(x: Phantom, indices: np.ndarray, axis: int) -> Phantom:
-    return x._with(np.take_along_axis(np.broadcast_to(np.zeros((), np.uint8), x.shape), indices, axis).shape)
-
-
 def _first(operands: Any) -> Phantom:
     return next(x for x in operands if isinstance(x, Phantom))
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **METHOD_FUNCTIONS,
     np.where: _where,
     np.sort: lambda x, axis=-1: x._scanned(axis),
     np.concatenate: _joined(np.concatenate),
     np.stack: _joined(np.stack),
-    np.max: lambda x, axis=None: x.max(axis),
-    np.min: lambda x, axis=None: x.min(axis),
-    np.sum: lambda x, axis: x.sum(axis),
-    np.mean: lambda x, axis: x.mean(axis),
-    np.cumsum: lambda x, axis: x.cumsum(axis),
-    np.take_along_axis: _take_along_axis,
-    np.diagonal: lambda x: x[np.arange(min(x.shape)), np.arange(min(x.shape))],
     np.shape: lambda x: x.shape,
 }

@@ -118,7 +118,7 @@ def _certified(tables: Circuits[Any], labels: np.ndarray, k: int, arithmetic: Ab
             holds = certain(np.minimum(ascending, descending)[:, :, None] > G)
             tokens[:, :, c] = (holds & below[:, None]).sum(axis=2)
     with arithmetic.step("label alone"):
-        label_only = _label_only(tables, labels, A, positions, D, arithmetic)
+        label_only = _label_only(tables, labels, A, positions, D)
     return tokens, label_only
 
 
@@ -128,9 +128,8 @@ def _threshold(G_query: Any, G_label: Any, label_positions: Any, token_positions
     return -fixed / token_positions.sum(axis=1)
 
 
-def _label_only(tables: Circuits[Any], labels: np.ndarray, A: Any, positions: Any, D: Any, arithmetic: AbstractArithmetic) -> np.ndarray:
+def _label_only(tables: Circuits[Any], labels: np.ndarray, A: Any, positions: Any, D: Any) -> np.ndarray:
     """Whether the sequence of label tokens (query aside) is certified, jointly over outputs: booleans (label, query)."""
-    del arithmetic
     n = A.shape[0]
     EVOU, EU = tables.EVOU[:n], tables.EU[:n]
     direct = EU[None] - EU[:, labels].T[:, :, None] + D[:, None]

@@ -19,6 +19,7 @@ import numpy as np
 from compactproofs.arrays.arithmetic import Float64
 from compactproofs.circuits.tables import float_circuits
 from compactproofs.model.weights import Weights
+from compactproofs.strategies.parts import excluding_label, worst_position
 from compactproofs.strategies.subcubic.counting import applicable
 from compactproofs.strategies.subcubic.direct_path import bound_rows
 from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_bounds, output_parts
@@ -59,7 +60,7 @@ def _published_count(direct_path: DirectPath, attention_error: AttentionError, q
     )
     bound = _bound(query_handling, attention, checked, gaps)
     labels = np.arange(weights.d_vocab)
-    bound[labels, labels, 0] = _label_alone(weights, checked)
+    bound[labels, labels, 0] = _label_alone(weights)
     return _count(gaps, bound)
 
 
@@ -92,21 +93,14 @@ def _bound(handling: QueryHandling, attention: AttentionParts, outputs: OutputPa
     return np.where(np.arange(k)[None, None] == 0, np.nan, bound)
 
 
-def _label_alone(weights: Weights, outputs: OutputParts) -> np.ndarray:
+def _label_alone(weights: Weights) -> np.ndarray:
     """c = 0, with the direct path exact."""
-    EU = float_circuits(weights).EU
+    tables = float_circuits(weights)
     labels = np.arange(weights.d_vocab)
-    without_mu = outputs.x - _mu_difference(outputs, weights)
-    return np.asarray((EU - EU[labels, labels][:, None] + outputs.delta + without_mu).max(axis=1))
-
-
-def _mu_difference(outputs: OutputParts, weights: Weights) -> np.ndarray:
-    """x without its positional part: mu[o] - mu[m]."""
-    W_pos, W_V, W_O, W_U = (weights.tensors[name].astype(np.float64) for name in ("W_pos", "W_V", "W_O", "W_U"))
-    PVOU = W_pos @ (W_V @ (W_O @ W_U))
-    labels = np.arange(weights.d_vocab)
-    position = (PVOU[:, None] - PVOU[:, labels][:, :, None]).max(axis=0)
-    return np.where(np.isfinite(outputs.x), outputs.x - position, 0.0)
+    position = excluding_label(worst_position(tables.PVOU, labels), labels)
+    direct = tables.EU - tables.EU[labels, labels][:, None]
+    values = tables.EVOU[labels] - tables.EVOU[labels, labels][:, None]
+    return np.asarray((direct + values + position).max(axis=1))
 
 
 def _count(gaps: np.ndarray, bound: np.ndarray) -> int:
