@@ -31,6 +31,10 @@ class AbstractArithmetic(ABC):
         del name
         return nullcontext()
 
+    def once(self, name: str) -> AbstractContextManager[None]:
+        """Like `step`, for a part that the program repeats but a proof would do once: its cost counts the first time only."""
+        return self.step(name)
+
 
 @dataclass(frozen=True)
 class Float64(AbstractArithmetic):
@@ -70,6 +74,9 @@ class Counting(AbstractArithmetic):
 
     def step(self, name: str) -> AbstractContextManager[None]:
         return self.counter.step(name)
+
+    def once(self, name: str) -> AbstractContextManager[None]:
+        return self.counter.step(name, repeated=name in self.counter.steps)
 
 
 def certain(condition: Any) -> np.ndarray:

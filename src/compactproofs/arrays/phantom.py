@@ -30,17 +30,21 @@ class FlopCounter:
     steps: dict[str, int] = field(default_factory=dict)
     _current: str = "other"
 
+    _free: bool = False
+
     def charge(self, flops: int) -> None:
-        self.steps[self._current] = self.steps.get(self._current, 0) + flops
+        if not self._free:
+            self.steps[self._current] = self.steps.get(self._current, 0) + flops
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Charge everything inside to one name."""
-        previous, self._current = self._current, name
+    def step(self, name: str, *, repeated: bool = False) -> Iterator[None]:
+        """Charge everything inside to one name, or to nobody if it is a repetition."""
+        previous = self._current, self._free
+        self._current, self._free = name, self._free or repeated
         try:
             yield
         finally:
-            self._current = previous
+            self._current, self._free = previous
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,19 +68,38 @@ def interval_circuits(weights: Weights) -> Circuits[Interval]:
 
 def circuits(weights: Weights, arithmetic: AbstractArithmetic) -> Circuits[Any]:
     """The tables in any arithmetic."""
-    W_E, W_pos, W_Q, W_K, W_V, W_O, W_U = (arithmetic.array(tensor) for tensor in weights.tensors.values())
-    centre = arithmetic.array(position_centre(weights))
-    scale = arithmetic.inverse_sqrt(weights.score_divisor_squared)
-    with arithmetic.step("embeddings"):
-        query = W_E + W_pos[-1]
-        key = W_E + centre
-        position = W_pos - centre
+    EQKE, EQKP = score_tables(weights, arithmetic)
+    EVOU, PVOU = value_tables(weights, arithmetic)
+    return Circuits(EQKE=EQKE, EQKP=EQKP, EVOU=EVOU, PVOU=PVOU, EU=direct_table(weights, arithmetic))
+
+
+def score_tables(weights: Weights, arithmetic: AbstractArithmetic) -> tuple[Any, Any]:
+    """EQKE and EQKP."""
+    query, key, position = _embeddings(weights, arithmetic)
+    W_Q, W_K = arithmetic.array(weights.W_Q), arithmetic.array(weights.W_K)
     with arithmetic.step("EQKE and EQKP"):
-        QK = (query @ (W_Q * scale)) @ W_K.T
-        EQKE, EQKP = QK @ key.T, QK @ position.T
+        QK = (query @ (W_Q * arithmetic.inverse_sqrt(weights.score_divisor_squared))) @ W_K.T
+        return QK @ key.T, QK @ position.T
+
+
+def value_tables(weights: Weights, arithmetic: AbstractArithmetic) -> tuple[Any, Any]:
+    """EVOU and PVOU."""
+    _, key, position = _embeddings(weights, arithmetic)
+    W_V, W_O, W_U = (arithmetic.array(weights.tensors[name]) for name in ("W_V", "W_O", "W_U"))
     with arithmetic.step("EVOU and PVOU"):
         VOU = W_V @ (W_O @ W_U)
-        EVOU, PVOU = key @ VOU, position @ VOU
+        return key @ VOU, position @ VOU
+
+
+def direct_table(weights: Weights, arithmetic: AbstractArithmetic) -> Any:
+    """EU."""
+    query, _, _ = _embeddings(weights, arithmetic)
     with arithmetic.step("EU"):
-        EU = query @ W_U
-    return Circuits(EQKE=EQKE, EQKP=EQKP, EVOU=EVOU, PVOU=PVOU, EU=EU)
+        return query @ arithmetic.array(weights.W_U)
+
+
+def _embeddings(weights: Weights, arithmetic: AbstractArithmetic) -> tuple[Any, Any, Any]:
+    """Queries, keys and positions, the mean position moved into the keys. (Counted once: see `Counting`.)"""
+    W_E, W_pos, centre = arithmetic.array(weights.W_E), arithmetic.array(weights.W_pos), arithmetic.array(position_centre(weights))
+    with arithmetic.once("embeddings"):
+        return W_E + W_pos[-1], W_E + centre, W_pos - centre

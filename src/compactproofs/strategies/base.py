@@ -45,6 +45,12 @@ class ProofLength:
     def flops(self) -> int:
         return sum(self.flops_breakdown.values())
 
+    def with_measured(self, bound: Bound) -> ProofLength:
+        """The whole length of a proof that has been carried out."""
+        return ProofLength(
+            {**self.flops_breakdown, **bound.measured}, self.integer_ops + bound.integer_ops, self.unexplained_dimensions
+        )
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -55,6 +61,10 @@ class Bound:
     """None if no upper bound was asked for or established."""
     arithmetic: str
     """In which arithmetic it was established, and hence what it rests on."""
+    measured: dict[str, int] = field(default_factory=dict)
+    """Operations of steps whose cost depends on the weights, as executed; they add to the strategy's `length`."""
+    integer_ops: int = 0
+    """How many of the measured operations are on integers."""
 
 
 class AbstractStrategy(ABC):
@@ -103,7 +113,7 @@ class AbstractStrategy(ABC):
 
     @abstractmethod
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
-        """The cost of checking the proof; depends on the sizes only."""
+        """The cost of checking the proof, as far as it depends on the sizes only; `Bound.measured` has the rest."""
 
 
 @dataclass(frozen=True)

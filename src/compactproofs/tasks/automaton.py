@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from compactproofs.errors import TaskError
+from compactproofs.tasks.label_automaton import LabelAutomaton, minimal_automaton
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +96,16 @@ class AbstractTask(ABC):
     @abstractmethod
     def automaton(self) -> LabellingAutomaton:
         """The labelling automaton."""
+
+    @property
+    def labels(self) -> list[int]:
+        """Labels that some sequence carries, ascending."""
+        return list(self.automaton.label_totals(self.n_ctx))
+
+    def label_automaton(self, label: int) -> LabelAutomaton:
+        """The smallest automaton that accepts the sequences of one label."""
+        a = self.automaton
+        return minimal_automaton(a.transitions, a.labels, a.start, label)
 
     @property
     def total(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from compactproofs.errors import TaskError
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.label_automaton import LabelAutomaton
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,15 @@ class MaxOfK(AbstractTask):
         """State = largest token so far; before the first token 0 serves, as no token is smaller."""
         tokens = np.arange(self.d_vocab)
         return LabellingAutomaton(transitions=np.maximum.outer(tokens, tokens), labels=tokens, start=0)
+
+    @property
+    def labels(self) -> list[int]:
+        return list(range(self.d_vocab))
+
+    def label_automaton(self, label: int) -> LabelAutomaton:
+        """Two states, has the label been seen or not; tokens above it do not occur. (For label 0 one state is enough.)"""
+        tokens = np.arange(label + 1)
+        if label == 0:
+            return LabelAutomaton(tokens, np.zeros((1, 1), dtype=np.int64), np.ones(1, dtype=bool), 0)
+        following = np.stack([(tokens == label).astype(np.int64), np.ones(label + 1, dtype=np.int64)])
+        return LabelAutomaton(tokens, following, np.array([False, True]), 0)

@@ -60,6 +60,8 @@ class Scores:
     """(q,) or scalar: the spread over t of EQKE - approximate is at most this, for each q."""
     EQKP: Any
     """(q, i)."""
+    factors: tuple[tuple[Any, Any], ...] = ()
+    """Pairs (q,), (t,) whose outer products add up to `approximate`; none if it is EQKE itself."""
 
 
 def find_directions(weights: Weights) -> Directions:
@@ -100,22 +102,28 @@ def approximate_scores(error: AttentionError, weights: Weights, directions: Dire
         if error is AttentionError.EXACT_EQKE:
             return Scores((Eq @ Q) @ (W_K.T @ Ek.T), np.zeros(weights.d_vocab), EQKP)
         if error in _RANK_ONE:
-            approximate, X1, Y1 = _rank_one(Eq, Q, W_K, Ek, directions)
-            return Scores(approximate, _rank_one_error(error, X1, Y1), EQKP)
-        approximate, factors = _peeled(Eq, Q, W_K, Ek, directions)
-        return Scores(approximate, _peeled_error(error, factors), EQKP)
+            factors, X1, Y1 = _rank_one(Eq, Q, W_K, Ek, directions)
+            return Scores(_outer_sum(factors), _rank_one_error(error, X1, Y1), EQKP, factors)
+        factors, rest = _peeled(Eq, Q, W_K, Ek, directions)
+        return Scores(_outer_sum(factors), _peeled_error(error, rest), EQKP, factors)
+
+
+def _outer_sum(factors: tuple[tuple[Any, Any], ...]) -> Any:
+    total = factors[0][0][:, None] * factors[0][1]
+    for column, row in factors[1:]:
+        total = total + column[:, None] * row
+    return total
 
 
 _RANK_ONE = (AttentionError.SVD, AttentionError.MAX_DIFF, AttentionError.MEAN_MAX_DIFF, AttentionError.MAX_DIFF_EXACT)
 
 
-def _rank_one(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[Any, Any, Any]:
+def _rank_one(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[tuple[Any, Any], ...], Any, Any]:
     X, Y = (Eq @ Q) @ W_K.T, Ek.T
     a, X1 = _peel(X, d.query)
     b = Y @ d.key
     Y1 = Y - b[:, None] * d.key
-    approximate = d.query[:, None] * (a @ Y) + (X1 @ b)[:, None] * d.key
-    return approximate, X1, Y1
+    return ((d.query, a @ Y), (X1 @ b, d.key)), X1, Y1
 
 
 def _rank_one_error(error: AttentionError, X1: Any, Y1: Any) -> Any:
@@ -126,7 +134,7 @@ def _rank_one_error(error: AttentionError, X1: Any, Y1: Any) -> Any:
     return row_diff.spread_of_product_upper(X1, Y1, mean=error is AttentionError.MEAN_MAX_DIFF)
 
 
-def _peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[Any, tuple[Any, ...]]:
+def _peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
     """EQKE minus a product of four small matrices, as a sum of six outer products."""
     a1, q_rest = _peel(Eq, d.query)
     a2, q_last = _peel(q_rest, d.second_query)
@@ -134,15 +142,15 @@ def _peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[Any, tup
     b2, k_last = _peel(k_rest, d.second_key)
     g, Q_last = _peel(Q, d.W_Q_left)
     h, K_last = _peel(W_K, d.W_K_left)
-    approximate = (
-        d.query[:, None] * (((a1 @ Q) @ W_K.T) @ Ek.T)
-        + (q_rest @ (Q @ (W_K.T @ b1)))[:, None] * d.key
-        + d.second_query[:, None] * (((a2 @ Q) @ W_K.T) @ k_rest.T)
-        + (q_last @ (Q @ (W_K.T @ b2)))[:, None] * d.second_key
-        + (q_last @ d.W_Q_left)[:, None] * ((g @ W_K.T) @ k_last.T)
-        + (q_last @ (Q_last @ h))[:, None] * (k_last @ d.W_K_left)
+    factors = (
+        (d.query, ((a1 @ Q) @ W_K.T) @ Ek.T),
+        (q_rest @ (Q @ (W_K.T @ b1)), d.key),
+        (d.second_query, ((a2 @ Q) @ W_K.T) @ k_rest.T),
+        (q_last @ (Q @ (W_K.T @ b2)), d.second_key),
+        (q_last @ d.W_Q_left, (g @ W_K.T) @ k_last.T),
+        (q_last @ (Q_last @ h), k_last @ d.W_K_left),
     )
-    return approximate, (q_last, Q_last, K_last.T, k_last.T)
+    return factors, (q_last, Q_last, K_last.T, k_last.T)
 
 
 def _peeled_error(error: AttentionError, factors: tuple[Any, ...]) -> Any:

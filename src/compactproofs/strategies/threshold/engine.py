@@ -1,0 +1,130 @@
+"""Bounds on the number of failures for every (query, label), by the compiled kernels on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+
+from compactproofs.counting.additive import count_exponent
+from compactproofs.counting.brute_force import available_cores
+from compactproofs.counting.evaluation import Evaluation, prepare
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.threshold import pairs
+from compactproofs.tasks import AbstractTask
+from compactproofs.tasks.label_automaton import LabelAutomaton
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What to try for one (query, label). Every choice gives true bounds."""
+
+    steps: int
+    """Counting steps per unit."""
+    classes: int = 0
+    """Look again, at most at so many classes of most attended tokens, where the bounds are apart."""
+    joint: bool = True
+    """Bound the worst output of each token."""
+    apart: bool = False
+    """Bound outputs one by one, with differences."""
+    lower: bool = False
+    """Bound failures from below too."""
+    ignore: float = 1e-6
+    """Do not look again at pairs with fewer failures than this, relative to all sequences of the query."""
+
+
+@dataclass
+class Failures:
+    """Bounds on the number of failures of one label, by query: exact integers."""
+
+    totals: list[int]
+    """Sequences that carry the label and end in the query."""
+    upper: list[int]
+    lower: list[int]
+
+    def tighten(self, query: int, upper: int, lower: int) -> None:
+        """Keep the better of old and new bounds."""
+        self.upper[query] = min(self.upper[query], upper)
+        self.lower[query] = max(self.lower[query], lower)
+
+    def gap(self, query: int) -> int:
+        return self.upper[query] - self.lower[query]
+
+
+@dataclass
+class Engine:
+    """The evaluation tables of one model, and the work done with them."""
+
+    weights: Weights
+    task: AbstractTask
+    evaluation: Evaluation
+    automata: dict[int, LabelAutomaton]
+    operations: int = field(default=0)
+    """Integer operations of counting so far."""
+    looks: int = field(default=0)
+    """Pairs of query and label looked at so far."""
+
+    @classmethod
+    def of(cls, weights: Weights, task: AbstractTask) -> Engine:
+        return cls(weights, task, prepare(weights), {label: task.label_automaton(label) for label in task.labels})
+
+    def unknown(self) -> dict[int, Failures]:
+        """The bounds before anything has been looked at: any number of failures."""
+        totals = {label: a.totals_by_last(self.weights.n_ctx) for label, a in self.automata.items()}
+        return {label: Failures(counts, list(counts), [0] * len(counts)) for label, counts in totals.items()}
+
+    def bound_all(self, effort: Effort, into: dict[int, Failures]) -> None:
+        """Look at every pair and tighten the bounds."""
+        tasks = [(label, np.arange(len(f.totals))) for label, f in sorted(into.items(), reverse=True) if f.totals]
+        self._look(tasks, effort, into)
+
+    def bound_some(self, chosen: Iterable[tuple[int, int]], effort: Effort, into: dict[int, Failures]) -> None:
+        """Look at the given (label, query number) pairs and tighten their bounds."""
+        self._look([(label, np.array([query])) for label, query in chosen], replace(effort, ignore=0.0), into)
+
+    def _look(self, tasks: list[tuple[int, np.ndarray]], effort: Effort, into: dict[int, Failures]) -> None:
+        def run(task: tuple[int, np.ndarray]) -> tuple[int, np.ndarray, np.ndarray, int]:
+            label, queries = task
+            results, operations = self._bound(label, queries, effort)
+            return label, queries, results, operations
+
+        for label, queries, results, operations in in_threads(run, tasks):
+            scale = count_exponent(self.weights.n_ctx, len(self.automata[label].tokens))
+            for query, row in zip(queries.tolist(), results.tolist(), strict=True):
+                into[label].tighten(query, row[pairs.UPPER] << scale, row[pairs.LOWER] << scale)
+            self.operations += operations
+            self.looks += len(queries)
+
+    def _bound(self, label: int, queries: np.ndarray, effort: Effort) -> tuple[np.ndarray, int]:
+        e, a = self.evaluation, self.automata[label]
+        results, work = np.zeros((len(queries), 3), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        n = len(a.tokens)
+        small = int(effort.ignore * float(self.weights.d_vocab) ** (self.weights.n_ctx - 1)) >> count_exponent(self.weights.n_ctx, n)
+        pairs.bound_queries(
+            *(e.attention, e.EVOU, e.PVOU, e.EU),
+            *(a.tokens, queries, label, usual_token(a, label)),
+            *(e.tolerance, e.floor, a.following, a.accepting, a.start),
+            *(effort.steps, effort.classes, min(small, 2**61), effort.joint, effort.apart, effort.lower, results, work),
+        )
+        return results, int(work[0])
+
+
+def usual_token(automaton: LabelAutomaton, label: int) -> int:
+    """Hint: the number of the token that usually helps the label, namely the label itself if it is a token."""
+    found = np.flatnonzero(automaton.tokens == label)
+    return int(found[0]) if len(found) else 0
+
+
+def in_threads(function: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
+    """Results in any order, from as many threads as there are cores (the kernels release the interpreter lock)."""
+    if len(items) == 1:
+        yield function(items[0])
+        return
+    with ThreadPoolExecutor(available_cores()) as pool:
+        yield from pool.map(function, items)

@@ -1,0 +1,377 @@
+"""Threshold proofs from harm tables that serve all outputs: cubic, cubic pooled, quadratic pooled, and blocks of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from compactproofs.arrays import FlopCounter
+from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Float64, Rigorous
+from compactproofs.arrays.environment import require_ieee754
+from compactproofs.arrays.interval import Interval
+from compactproofs.circuits.tables import direct_table, float_circuits, score_tables, value_tables
+from compactproofs.counting.additive import count_exponent
+from compactproofs.counting.grid import count_tables
+from compactproofs.errors import StrategyError
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
+from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores, find_directions
+from compactproofs.strategies.subcubic.direct_path import direct_bound
+from compactproofs.strategies.subcubic.options import AttentionError, DirectPath
+from compactproofs.strategies.threshold.engine import in_threads, usual_token
+from compactproofs.strategies.threshold.harms import (
+    AbstractOutputs,
+    Attention,
+    Brackets,
+    Direct,
+    RowMaxima,
+    WeightedOutputs,
+    Windows,
+    dyadic_blocks,
+    harms_by_query,
+    harms_of_blocks,
+    harms_of_factored_pool,
+    harms_of_pool,
+)
+from compactproofs.strategies.threshold.upper import correct_at_most
+from compactproofs.tasks import AbstractTask
+from compactproofs.tasks.label_automaton import LabelAutomaton
+
+EXACT = "exact"
+"""Direct path: EU itself, with the weights of the outputs."""
+
+CLASSES = 12
+_IGNORE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Hints:
+    """Everything a tabled threshold proof takes on trust from nobody."""
+
+    output_weights: np.ndarray
+    """(label, o): positive"""
+    mu: np.ndarray
+    """(o,): moved from the direct path into EVOU"""
+    shift: np.ndarray
+    """(q,): subtracted from the scores"""
+    label_shift: np.ndarray
+    """(label, q): the same, for pools"""
+    pool_of: np.ndarray
+    """(label, q): number of the pool"""
+    directions: Directions
+    steps: int
+    """Counting steps per unit"""
+
+    @classmethod
+    def blank(cls, weights: Weights) -> Hints:
+        """Useless but valid hints of the right sizes."""
+        v, out = weights.d_vocab, weights.d_vocab_out
+        nothing = np.zeros((out, v))
+        return cls(np.ones((out, out)), np.zeros(out), np.zeros(v), nothing, nothing.astype(np.int64), Directions.blank(weights), 1)
+
+    def checked(self, weights: Weights) -> Hints:
+        """These hints if they are of the right shapes; numbers that are not finite are replaced."""
+        v, out = weights.d_vocab, weights.d_vocab_out
+        wanted = {"output_weights": (out, out), "mu": (out,), "shift": (v,), "label_shift": (out, v), "pool_of": (out, v)}
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise StrategyError(f"hint {name} of shape {np.shape(getattr(self, name))}; expected {shape}")
+        if self.pool_of.dtype.kind not in "iu":
+            raise StrategyError(f"hint pool_of of type {self.pool_of.dtype}; expected integers")
+
+        def finite(x: np.ndarray) -> np.ndarray:
+            return np.nan_to_num(np.asarray(x, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+
+        numbers = (finite(x) for x in (self.output_weights, self.mu, self.shift, self.label_shift))
+        return Hints(*numbers, self.pool_of, self.directions, int(self.steps))
+
+
+def find_hints(weights: Weights, task: AbstractTask, pools: int) -> Hints:
+    """Search, in float64, uncharged. Weights make one copy of the label worth about -1 against every output."""
+    with np.errstate(all="ignore"):
+        tables = float_circuits(weights)
+        v, out = weights.d_vocab, weights.d_vocab_out
+        mu = tables.EU.mean(axis=0)
+        V = tables.EVOU + mu
+        helpful = np.minimum(np.arange(out), v - 1)  # the label as a token
+        margin = V[helpful, np.arange(out)][:, None] - V[helpful]
+        output_weights = 1.0 / np.maximum(margin, np.maximum(0.05 * margin.max(axis=1, keepdims=True), 1e-3))
+        label_shift = tables.EQKE[:, helpful].T
+        return Hints(
+            output_weights=output_weights,
+            mu=mu,
+            shift=tables.EQKE.max(axis=1),
+            label_shift=label_shift,
+            pool_of=_pools(tables.EU - mu, output_weights, label_shift, tables.EQKE, pools),
+            directions=find_directions(weights),
+            steps=counting_steps(weights.n_ctx),
+        )
+
+
+def counting_steps(n_ctx: int) -> int:
+    """How finely to count: rounding loses a fraction of a step per position, and histograms grow with both."""
+    return 400 if n_ctx <= 5 else 100 if n_ctx <= 10 else 50
+
+
+def _pools(direct: np.ndarray, output_weights: np.ndarray, label_shift: np.ndarray, EQKE: np.ndarray, pools: int) -> np.ndarray:
+    """(label, q): queries with a similar direct path together, in `pools` pools of equal size among queries up to the label."""
+    out, v = label_shift.shape
+    result = np.zeros((out, v), dtype=np.int64)
+    for m in range(out):
+        others = np.arange(out) != m
+        if not others.any():
+            continue
+        harm = ((direct - direct[:, [m]]) * output_weights[m])[:, others].max(axis=1)
+        order = np.argsort(harm[: m + 1])
+        result[m, order] = np.arange(len(order)) * pools // max(len(order), 1)
+    return result
+
+
+@dataclass(frozen=True)
+class Tabled(AbstractStrategy):
+    """A threshold proof in three choices; the names below are its useful combinations."""
+
+    direct_path: DirectPath | str = EXACT
+    """`exact`, or one of the paper's five ways to bound the direct path."""
+    attention_error: AttentionError | str = AttentionError.EXACT_EQKE
+    """`exact_EQKE`, or one of the paper's ways to replace it by few directions and bound the error."""
+
+    family: ClassVar[str] = "threshold"
+    weighted: ClassVar[bool] = True
+    pools: ClassVar[int] = 0
+    """0: every query by itself"""
+    blocks: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "attention_error", AttentionError(self.attention_error))
+            if self.direct_path != EXACT:
+                object.__setattr__(self, "direct_path", DirectPath(self.direct_path))
+        except ValueError as error:
+            known = f"direct_path: {EXACT}, {', '.join(DirectPath)}; attention_error: {', '.join(AttentionError)}"
+            raise StrategyError(f"{error}; expected {known}") from None
+
+    @property
+    def label(self) -> str:
+        plain = type(self)()
+        return self.name if self == plain else f"{self.name}/{self.direct_path}/{self.attention_error}"
+
+    @property
+    def source(self) -> str:
+        return "ours; docs/explanation/threshold-proofs.md"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"direct_path": str(self.direct_path), "attention_error": str(self.attention_error)}
+
+    def bound(self, request: Request) -> Bound:
+        """Search for hints, then count what the harm tables prove.
+
+        Guarantee: correct_at_least is at most the number of correct sequences, for every weight setting and every task.
+        Assumes: nothing.
+        Cost: see `complexity`, and counting, which is measured.
+        Source: docs/explanation/threshold-proofs.md.
+        """
+        require_ieee754()
+        hints = request.shared.get(
+            ("threshold hints", request.weights, request.task, self.pools),
+            lambda: find_hints(request.weights, request.task, max(self.pools, 1)),
+        )
+        failures, operations = self.failures(request.weights, request.task, hints, Rigorous())
+        most = correct_at_most(request) if request.upper else None
+        return Bound(
+            request.task.total - failures,
+            most,
+            "interval arithmetic over the reals, integer counting",
+            measured={"counting": operations},
+            integer_ops=operations,
+        )
+
+    def failures(self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> tuple[int, int]:
+        """How many sequences are not proven correct, and the integer operations it took to count them.
+
+        Guarantee (with `Rigorous` arithmetic): the first is at least the number of failures, whatever the hints are.
+        """
+        proof = _Run(self, weights, task, hints.checked(weights), arithmetic)
+        results = list(in_threads(proof.failures_of_label, list(task.labels)))
+        return sum(found for found, _ in results), sum(operations for _, operations in results)
+
+    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+        counter = FlopCounter()
+        run = _Run(self, weights, task, Hints.blank(weights), Counting(counter))
+        for label in task.labels:
+            for _ in run.tables_of_label(label, task.label_automaton(label)):
+                pass
+        return ProofLength(dict(counter.steps), 0, self._unexplained_dimensions(weights))
+
+    def _unexplained_dimensions(self, weights: Weights) -> int:
+        """By the paper's principle: every number of a table that the proof looks up instead of explaining it."""
+        v, d, k, out = weights.d_vocab, weights.d_model, weights.n_ctx, weights.d_vocab_out
+        direct = {EXACT: v * out, DirectPath.MAX_DIFF_EXACT: 2 * v, DirectPath.GLOBAL_MAX_DIFF_EXACT: 2, DirectPath.MAX_DIFF: v * d + 2}
+        exact_attention = self.attention_error is AttentionError.EXACT_EQKE
+        attention = v * v if exact_attention else 4 * v if self.attention_error is AttentionError.MAX_DIFF_EXACT else 3 * v + 2 * d
+        return v * out + k * out + k * v + direct.get(self.direct_path, v + v * d + 2) + attention
+
+
+@dataclass(frozen=True)
+class ThresholdCubic(Tabled):
+    """Every query by itself, a weight for every output of every label."""
+
+    name: ClassVar[str] = "threshold-cubic"
+
+    @property
+    def complexity(self) -> str:
+        return "O(d_vocab^2 (d_vocab + d_model) + d_vocab^3 n_ctx) and counting"
+
+
+@dataclass(frozen=True)
+class ThresholdCubicPooled(Tabled):
+    """A weight for every output of every label; queries in a few pools, each factor at its worst over the pool."""
+
+    name: ClassVar[str] = "threshold-cubic-pooled"
+    pools: ClassVar[int] = 4
+
+    @property
+    def complexity(self) -> str:
+        return "O(d_vocab^2 (d_vocab + d_model)) and counting"
+
+
+@dataclass(frozen=True)
+class ThresholdQuadraticPooled(Tabled):
+    """Row maxima instead of weights, all queries of a label in one pool, attention from a few directions: no cubic step."""
+
+    attention_error: AttentionError | str = AttentionError.MAX_DIFF_EXACT
+
+    name: ClassVar[str] = "threshold-quadratic-pooled"
+    weighted: ClassVar[bool] = False
+    pools: ClassVar[int] = 1
+
+    @property
+    def complexity(self) -> str:
+        return "O(d_vocab^2 (d_model + n_ctx)) and counting"
+
+
+@dataclass(frozen=True)
+class ThresholdBlocks(Tabled):
+    """Row maxima; every query by itself, but tokens in blocks of 1, 1, 2, 4, ... below the label that share their worst harm."""
+
+    name: ClassVar[str] = "threshold-blocks"
+    weighted: ClassVar[bool] = False
+    blocks: ClassVar[bool] = True
+
+    @property
+    def complexity(self) -> str:
+        return "O(d_vocab^2 (d_model + n_ctx log d_vocab)) and counting"
+
+
+class _Run:
+    """One pass of a tabled proof over one model in one arithmetic."""
+
+    def __init__(self, strategy: Tabled, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> None:
+        self.strategy, self.weights, self.task, self.hints, self.arithmetic = strategy, weights, task, hints, arithmetic
+        EVOU, PVOU = value_tables(weights, arithmetic)
+        direct = self._direct()
+        with arithmetic.step("token brackets"):
+            V = EVOU + direct.mu
+        self.outputs: AbstractOutputs = (
+            WeightedOutputs(V, PVOU, direct, hints.output_weights, arithmetic)
+            if strategy.weighted
+            else RowMaxima.of(V, PVOU, direct, arithmetic)
+        )
+        self.lower, self.upper, self.EQKP = self._scores()
+        if strategy.pools == 0:
+            with arithmetic.step("attention"):
+                upper = np.exp(self.upper - hints.shift[:, None])
+                lower = upper if self.lower is self.upper else np.exp(self.lower - hints.shift[:, None])
+                self.attention = Attention(lower, upper, np.exp(self.EQKP))
+            if strategy.blocks:
+                self.windows = Windows.of(self.attention, arithmetic)
+
+    def _direct(self) -> Direct:
+        if self.strategy.direct_path == EXACT:
+            EU = direct_table(self.weights, self.arithmetic)
+            with self.arithmetic.step("query brackets"):
+                return Direct(self.hints.mu, table=EU - self.hints.mu)
+        bound = direct_bound(
+            DirectPath(self.strategy.direct_path), self.weights, self.hints.directions.query_summary, self.arithmetic
+        )
+        return Direct(bound.mu, rest_upper=bound.rest_upper)
+
+    def _scores(self) -> tuple[Any, Any, Any]:
+        if self.strategy.attention_error is AttentionError.EXACT_EQKE:
+            EQKE, EQKP = score_tables(self.weights, self.arithmetic)
+            return EQKE, EQKE, EQKP
+        scores = approximate_scores(AttentionError(self.strategy.attention_error), self.weights, self.hints.directions, self.arithmetic)
+        error = scores.error_upper * np.ones(self.weights.d_vocab)
+        self.factors, self.error = scores.factors, error
+        with self.arithmetic.step("attention scores"):
+            return scores.approximate, scores.approximate + error[:, None], scores.EQKP
+
+    def failures_of_label(self, label: int) -> tuple[int, int]:
+        """Sequences of one label that are not proven correct, and the operations of counting them."""
+        automaton = self.task.label_automaton(label)
+        n, k = len(automaton.tokens), self.weights.n_ctx
+        if n == 0:
+            return 0, 0
+        totals = automaton.totals_by_last(k)
+        scale = count_exponent(k, n)
+        small = min(int(_IGNORE * float(self.weights.d_vocab) ** (k - 1)) >> scale, 2**61)
+        work = np.zeros(1, dtype=np.int64)
+        failures = 0
+        for h, last in self.tables_of_label(label, automaton):
+            counts = np.zeros(len(h), dtype=np.int64)
+            count_tables(
+                *(np.ascontiguousarray(_upper_end(h)), last, usual_token(automaton, label), self.hints.steps, CLASSES, small),
+                *(automaton.following, automaton.accepting, automaton.start, counts, work),
+            )
+            for found, row in zip(counts.tolist(), last, strict=True):
+                failures += min(found << scale, sum(totals[q] for q in np.flatnonzero(row)))
+        return failures, int(work[0])
+
+    def tables_of_label(self, label: int, automaton: LabelAutomaton) -> Iterator[tuple[Any, np.ndarray]]:
+        """Harm tables (tables, position, token) of one label, and which tokens may stand last in each."""
+        tokens = automaton.tokens
+        n = len(tokens)
+        if n == 0:
+            return
+        brackets = self.outputs.brackets(label, tokens)
+        if self.strategy.blocks:
+            blocks = dyadic_blocks(n, usual_token(automaton, label))
+            table, itself = harms_of_blocks(brackets, self.windows, self.attention.positions, tokens, blocks, self.arithmetic)
+            of_token = np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])
+            own = np.eye(n, dtype=bool)
+            yield _with_last(table[:, :, of_token], itself[:, None, None], own), own
+        elif self.strategy.pools == 0:
+            yield harms_by_query(brackets, self.attention, tokens, self.arithmetic), np.eye(n, dtype=bool)
+        else:
+            pool_of = self.hints.pool_of[label, tokens]
+            for number in np.unique(pool_of) if self.strategy.pools > 1 else [None]:
+                pool = np.arange(n) if number is None else np.flatnonzero(pool_of == number)
+                yield self._pooled(brackets, label, tokens, pool)
+
+    def _pooled(self, brackets: Brackets, label: int, tokens: np.ndarray, pool: np.ndarray) -> tuple[Any, np.ndarray]:
+        if self.strategy.attention_error is AttentionError.EXACT_EQKE or self.strategy.weighted:
+            shift = self.hints.label_shift[label, tokens[pool]]
+            table, itself = harms_of_pool(brackets, (self.lower, self.upper), self.EQKP, shift, tokens, pool, self.arithmetic)
+        else:
+            centre = int(np.clip(label, 0, self.weights.d_vocab - 1))
+            table, itself = harms_of_factored_pool(
+                brackets, self.factors, self.error, self.EQKP, centre, tokens, pool, self.arithmetic
+            )
+        last = np.zeros((1, len(tokens)), dtype=bool)
+        last[0, pool] = True
+        number_in_pool = (np.cumsum(last[0]) - 1).clip(0)
+        return _with_last(table[None], itself[number_in_pool][None, None], last), last
+
+
+def _with_last(table: Any, itself: Any, own: np.ndarray) -> Any:
+    """Replace the last position of the tables by `itself` (broadcast) where `own` (tables, tokens) is true."""
+    last = np.where(own[:, None, :], itself, table[:, -1:, :])
+    return np.concatenate([table[:, :-1], last], axis=1)
+
+
+def _upper_end(h: Any) -> np.ndarray:
+    return np.asarray(h.upper if isinstance(h, Interval) else h)
