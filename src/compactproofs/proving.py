@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from compactproofs.counting.brute_force import Progress, available_cores
 from compactproofs.errors import InfeasibleError
@@ -13,6 +14,7 @@ from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Reques
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.strategies.shared import Shared
+from compactproofs.strategies.threshold.upper import correct_at_most
 from compactproofs.tasks import AbstractTask, check_fits, task_for
 
 DEFAULT_SECONDS = 60.0
@@ -44,8 +46,11 @@ def prove(
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
     started = time.perf_counter()
     reason: str | None = None
+    request = Request(weights, task, seconds, upper, progress, shared or Shared())
     try:
-        bound = chosen.bound(Request(weights, task, seconds, upper, progress, shared or Shared()))
+        bound = chosen.bound(request)
+        if upper and chosen.sound and bound.correct_at_most is None:
+            bound = replace(bound, correct_at_most=correct_at_most(request))
     except InfeasibleError as error:
         reason = str(error)
         bound = Bound(0, task.total if upper else None, "none")

@@ -47,9 +47,7 @@ class ProofLength:
 
     def with_measured(self, bound: Bound) -> ProofLength:
         """The whole length of a proof that has been carried out."""
-        return ProofLength(
-            {**self.flops_breakdown, **bound.measured}, self.integer_ops + bound.integer_ops, self.unexplained_dimensions
-        )
+        return ProofLength({**self.flops_breakdown, **bound.measured}, self.integer_ops + bound.integer_ops, self.unexplained_dimensions)
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Bound:
 
     correct_at_least: int
     correct_at_most: int | None
-    """None if no upper bound was asked for or established."""
+    """None if the strategy has no upper bound of its own; `prove` then takes the one of `threshold.upper` if one is asked for."""
     arithmetic: str
     """In which arithmetic it was established, and hence what it rests on."""
     measured: dict[str, int] = field(default_factory=dict)

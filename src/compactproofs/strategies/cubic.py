@@ -63,7 +63,7 @@ class Cubic(AbstractStrategy):
         require_max_of_k(request.task, self.name)
         require_ieee754()
         count = cubic_count(request.weights, Rigorous())
-        return Bound(count, request.task.total if request.upper else None, "interval arithmetic over the reals")
+        return Bound(count, None, "interval arithmetic over the reals")
 
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()

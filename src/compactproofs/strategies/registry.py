@@ -11,11 +11,32 @@ from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.cubic import Cubic
 from compactproofs.strategies.subcubic import PUBLISHED_QUERY_HANDLINGS, AttentionError, DirectPath, QueryHandling, Subcubic
+from compactproofs.strategies.threshold import (
+    EXACT,
+    ThresholdBest,
+    ThresholdBlocks,
+    ThresholdCubic,
+    ThresholdCubicPooled,
+    ThresholdExactOutput,
+    ThresholdQuadraticPooled,
+    ThresholdQuartic,
+)
 
-BUILT_IN: tuple[type[AbstractStrategy], ...] = (BruteForce, Cubic, Subcubic)
+BUILT_IN: tuple[type[AbstractStrategy], ...] = (
+    BruteForce,
+    Cubic,
+    Subcubic,
+    ThresholdBest,
+    ThresholdExactOutput,
+    ThresholdQuartic,
+    ThresholdCubic,
+    ThresholdCubicPooled,
+    ThresholdBlocks,
+    ThresholdQuadraticPooled,
+)
 """Strategy classes, cheapest understanding first."""
 
-DEFAULT = "cubic"
+DEFAULT = "threshold-best"
 """What `prove` runs if no strategy is named."""
 
 FAMILIES = tuple(dict.fromkeys(cls.family for cls in BUILT_IN))
@@ -47,7 +68,7 @@ def strategies(variant: str = "both") -> list[StrategyInfo]:
     Example:
         >>> rows = strategies()
         >>> len(rows), sum(row.sound for row in rows)
-        (252, 152)
+        (318, 218)
     """
     return [
         StrategyInfo(s.name, s.label, s.family, s.parameters, s.variant, s.sound, s.complexity, s.source)
@@ -61,7 +82,7 @@ def all_strategies(family: str | None = None, variant: str = "repaired") -> list
         raise StrategyError(f"unknown family {family!r}; families: {', '.join(FAMILIES)}")
     if variant not in VARIANTS:
         raise StrategyError(f"unknown variant {variant!r}; variants: {', '.join(VARIANTS)}")
-    everything: list[AbstractStrategy] = [BruteForce(), Cubic(), *_subcubic(variant)]
+    everything: list[AbstractStrategy] = [BruteForce(), Cubic(), *_subcubic(variant), *_threshold()]
     return [s for s in everything if family in (None, s.family)]
 
 
@@ -87,3 +108,12 @@ def _subcubic(variant: str) -> list[AbstractStrategy]:
     published = [Subcubic(*choice, repaired=False) for choice in product(DirectPath, AttentionError, PUBLISHED_QUERY_HANDLINGS)]
     chosen = {"repaired": repaired, "published": published, "both": repaired + published}[variant]
     return list(chosen)
+
+
+def _threshold() -> list[AbstractStrategy]:
+    """The named ones, and the pooled cubic one with every way to bound the direct path and attention. (The others take them too.)"""
+    named: list[AbstractStrategy] = [
+        *(ThresholdBest(), ThresholdExactOutput(), ThresholdQuartic(), ThresholdCubic()),
+        *(ThresholdBlocks(), ThresholdQuadraticPooled()),
+    ]
+    return named + [ThresholdCubicPooled(*choice) for choice in product((EXACT, *DirectPath), AttentionError)]

@@ -101,6 +101,24 @@ class Engine:
             self.operations += operations
             self.looks += len(queries)
 
+    def enumerate(self, chosen: list[tuple[int, int]], most: int, into: dict[int, Failures]) -> None:
+        """Decide the given (label, query number) pairs sequence by sequence, where that takes at most `most` sequences each."""
+        e = self.evaluation
+
+        def run(pair: tuple[int, int]) -> tuple[int, int, bool, np.ndarray]:
+            label, query = pair
+            a, result = self.automata[label], np.zeros(3, dtype=np.int64)
+            done = pairs.enumerate_failures(
+                *(e.attention, e.EVOU, e.PVOU, e.EU, a.tokens, query, label, usual_token(a, label)),
+                *(e.tolerance, e.floor, a.following, a.accepting, a.start, most, result),
+            )
+            return label, query, done, result
+
+        for label, query, done, result in in_threads(run, chosen):
+            self.looks += 1
+            if done:
+                into[label].tighten(query, int(result[pairs.UPPER]), int(result[pairs.LOWER]))
+
     def _bound(self, label: int, queries: np.ndarray, effort: Effort) -> tuple[np.ndarray, int]:
         e, a = self.evaluation, self.automata[label]
         results, work = np.zeros((len(queries), 3), dtype=np.int64), np.zeros(1, dtype=np.int64)

@@ -29,14 +29,14 @@ from compactproofs.strategies.parts import max_excluding_label
 
 @dataclass(frozen=True)
 class Brackets:
-    """r, s, p of one label, for the tokens that occur with it."""
+    """r, s, p of some labels, for the tokens that occur with them."""
 
     r: Any
-    """(token,)"""
+    """(label, token)"""
     s: Any
-    """(query,): the same tokens, as queries"""
+    """(label, query): the same tokens, as queries"""
     p: Any
-    """(position,)"""
+    """(label, position)"""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Attention:
 class AbstractOutputs(Protocol):
     """A way to bound all outputs at once."""
 
-    def brackets(self, label: int, tokens: np.ndarray) -> Brackets:
-        """Guarantee: the inequality of the module's docstring, for some positive weights."""
+    def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
+        """Guarantee: the inequality of the module's docstring for each label, for some positive weights."""
         ...
 
 
@@ -82,15 +82,18 @@ class WeightedOutputs(AbstractOutputs):
     """(label, o): positive; others are taken for 1"""
     arithmetic: AbstractArithmetic
 
-    def brackets(self, label: int, tokens: np.ndarray) -> Brackets:
-        others = np.flatnonzero(np.arange(self.V.shape[1]) != label)
-        w = self.weights[label, others]
+    def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
+        outputs = np.arange(self.V.shape[1])
+        others = np.stack([outputs[outputs != label] for label in labels])
+        w = np.take_along_axis(self.weights[labels], others, axis=1)
         w = np.where((w > 1e-100) & (w < 1e100), w, 1.0)
 
         def weighted_maximum(table: Any) -> Any:
-            if len(others) == 0:
-                return table[:, label] * 0.0 - np.inf
-            return ((table[:, others] - table[:, [label]]) * w).max(axis=1)
+            own = table[:, labels].T
+            if others.shape[1] == 0:
+                return own * 0.0 - np.inf
+            differences = table.T[others] - own[:, None, :]
+            return (differences * w[:, :, None]).max(axis=1)
 
         with self.arithmetic.step("token brackets"):
             r = weighted_maximum(self.V[tokens])
@@ -100,7 +103,7 @@ class WeightedOutputs(AbstractOutputs):
             if self.direct.table is not None:
                 s = weighted_maximum(self.direct.table[tokens])
             else:
-                s = self.direct.rest_upper[tokens] * float(w.max() if len(w) else 1.0)
+                s = self.direct.rest_upper[tokens] * w.max(axis=1, initial=0.0)[:, None]
         return Brackets(r, s, p)
 
 
@@ -111,28 +114,32 @@ class RowMaxima(AbstractOutputs):
     V: Any
     PVOU: Any
     direct: Direct
-    rows: tuple[Any, Any, Any]
-    """Row maxima without the label, (row, label): of V, of PVOU and of the direct table (None without one)"""
+    of_V: Any
+    """(token, label): the largest entry of a row of V, the label aside"""
+    of_PVOU: Any
+    """(position, label): the same of PVOU"""
+    of_direct: Any
+    """(query, label): the same of the direct table; None without one"""
     arithmetic: AbstractArithmetic
 
     @classmethod
     def of(cls, V: Any, PVOU: Any, direct: Direct, arithmetic: AbstractArithmetic) -> RowMaxima:
         labels = np.arange(V.shape[1])
         with arithmetic.step("row maxima"):
-            rows = tuple(None if x is None else max_excluding_label(x, labels) for x in (V, PVOU, direct.table))
-        return cls(V, PVOU, direct, (rows[0], rows[1], rows[2]), arithmetic)
+            maxima = [None if x is None else max_excluding_label(x, labels) for x in (V, PVOU, direct.table)]
+        return cls(V, PVOU, direct, *maxima, arithmetic)
 
-    def brackets(self, label: int, tokens: np.ndarray) -> Brackets:
-        of_V, of_PVOU, of_direct = self.rows
+    def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
+        at = np.ix_(tokens, labels)
         with self.arithmetic.step("token brackets"):
-            r = of_V[tokens][:, label] - self.V[tokens][:, label]
+            r = (self.of_V[at] - self.V[at]).T
         with self.arithmetic.step("position brackets"):
-            p = of_PVOU[:, label] - self.PVOU[:, label]
+            p = (self.of_PVOU[:, labels] - self.PVOU[:, labels]).T
         with self.arithmetic.step("query brackets"):
             if self.direct.table is not None:
-                s = of_direct[tokens][:, label] - self.direct.table[tokens][:, label]
+                s = (self.of_direct[at] - self.direct.table[at]).T
             else:
-                s = self.direct.rest_upper[tokens]
+                s = self.direct.rest_upper[np.broadcast_to(tokens, (len(labels), len(tokens)))]
         return Brackets(r, s, p)
 
 
@@ -144,147 +151,166 @@ def signed(bracket: Any, lower: Any, upper: Any) -> Any:
 
 
 def harms_by_query(b: Brackets, attention: Attention, tokens: np.ndarray, arithmetic: AbstractArithmetic) -> Any:
-    """h[q, i, t] for one label: each query has a table of its own.
+    """h[label, q, i, t]: each query has a table of its own.
 
-    Guarantee: sum_i h[q, i, t_i] < 0 proves every sequence of the label with query q correct.
-    Cost: O(tokens^2 n_ctx).
+    Guarantee: sum_i h[m, q, i, t_i] < 0 proves every sequence of label m with query q correct.
+    Cost: O(labels tokens^2 n_ctx).
     """
     with arithmetic.step("harms"):
-        grid = np.ix_(tokens, tokens)
-        upper = attention.upper[grid][:, None, :]
-        lower = upper if attention.lower is attention.upper else attention.lower[grid][:, None, :]
-        bracket = b.r[None, None, :] + (b.s[:, None] + b.p[None, :])[:, :, None]
-        return attention.positions[tokens][:, :, None] * signed(bracket, lower, upper)
+        at = np.ix_(tokens, tokens)
+        upper = attention.upper[at][None, :, None, :]
+        lower = upper if attention.lower is attention.upper else attention.lower[at][None, :, None, :]
+        bracket = b.r[:, None, None, :] + (b.s[:, :, None] + b.p[:, None, :])[:, :, :, None]
+        return attention.positions[tokens][None, :, :, None] * signed(bracket, lower, upper)
 
 
-def harms_of_pool(
-    b: Brackets, scores: tuple[Any, Any], EQKP: Any, shift: np.ndarray, tokens: np.ndarray, pool: np.ndarray, arithmetic: AbstractArithmetic
-) -> tuple[Any, Any]:
-    """h[i, t] for one label and a pool of queries (numbers among `tokens`): each factor at its worst over the pool; and the harm of
-    each query itself, (pool,).
+@dataclass(frozen=True)
+class Pools:
+    """For each label a partition of the queries."""
 
-    `scores` are lower and upper bounds, up to a constant per query; `shift` is any such constant. At the last position the query meets
-    itself: the second result serves there.
+    members: np.ndarray
+    """(label, pool, size): numbers among the tokens; a member may be repeated to fill up"""
+    belongs: np.ndarray
+    """(label, pool, token): booleans; each query of a label belongs to one pool"""
 
-    Guarantee: sum_i h[i, t_i] < 0 proves every sequence of the label with its query in the pool correct.
-    Cost: O(pool tokens).
+
+def harms_of_pools(
+    b: Brackets, scores: tuple[Any, Any], EQKP: Any, shift: np.ndarray, tokens: np.ndarray, pools: Pools, arithmetic: AbstractArithmetic
+) -> Any:
+    """h[label, pool, i, t]: each factor at its worst over the queries of the pool. At the last position each query has its own harm.
+
+    `scores` are lower and upper bounds, up to a constant per query; shift[label, query] is such a constant, any.
+
+    Guarantee: sum_i h[m, pool, i, t_i] < 0 proves every sequence of label m with its query in the pool correct.
+    Cost: O(labels tokens^2).
     """
-    queries = tokens[pool]
+    queries = tokens[pools.members]
+    constant = np.take_along_axis(shift[:, None], pools.members, axis=2)
     with arithmetic.step("worst attention of a pool"):
-        upper = scores[1][np.ix_(queries, tokens)] - shift[:, None]
-        lower = upper if scores[0] is scores[1] else scores[0][np.ix_(queries, tokens)] - shift[:, None]
-        most, least = np.exp(upper.max(axis=0)), np.exp(lower.min(axis=0))
-        positions = EQKP[queries]
-        most_at, least_at = np.exp(positions.max(axis=0)), np.exp(positions.min(axis=0))
-    with arithmetic.step("harms"):
-        bracket = b.r[None, :] + (b.s[pool].max(axis=0) + b.p)[:, None]
-        table = signed(bracket, least_at[:, None] * least[None], most_at[:, None] * most[None])
+        upper = scores[1][queries[..., None], tokens] - constant[..., None]
+        lower = upper if scores[0] is scores[1] else scores[0][queries[..., None], tokens] - constant[..., None]
+        most, least = np.exp(upper.max(axis=2)), np.exp(lower.min(axis=2))
     with arithmetic.step("harm of the query itself"):
-        own = np.arange(len(pool)), pool
-        bracket = b.r[pool] + b.s[pool] + b.p[-1]
-        at_query = np.exp(positions[:, -1])
-        greatest = at_query * np.exp(upper[own])
-        smallest = greatest if lower is upper else at_query * np.exp(lower[own])
-        itself = signed(bracket, smallest, greatest)
-    return table, itself
+        own_upper = _own(scores[1], tokens)[None] - shift
+        own_lower = own_upper if scores[0] is scores[1] else _own(scores[0], tokens)[None] - shift
+    return _pooled(b, most, least, own_lower, own_upper, EQKP, tokens, pools, arithmetic)
 
 
-def harms_of_factored_pool(
+def harms_of_factored_pools(
     b: Brackets,
     factors: tuple[tuple[Any, Any], ...],
     error_upper: Any,
     EQKP: Any,
-    centre: int,
+    centre: np.ndarray,
     tokens: np.ndarray,
-    pool: np.ndarray,
+    pools: Pools,
     arithmetic: AbstractArithmetic,
-) -> tuple[Any, Any]:
-    """`harms_of_pool` without a table of scores: they are a sum of outer products c[q] d[t] plus an error in [0, error_upper[q]].
+) -> Any:
+    """`harms_of_pools` without a table of scores: they are a sum of outer products c[q] d[t] plus an error in [0, error_upper[q]].
 
-    Relative to the score of the token `centre`, c[q] (d[t] - d[centre]) lies between its values at the least and the greatest c of the
-    pool, so the worst over the pool needs no look at each query.
+    Relative to the score of the token centre[label], c[q] (d[t] - d[centre]) lies between its values at the least and the greatest c of
+    the pool, so the worst over the pool needs no look at each query.
 
-    Guarantee: as `harms_of_pool`.
-    Cost: O((pool + tokens) factors + tokens n_ctx).
+    Guarantee: as `harms_of_pools`.
+    Cost: O(labels tokens (factors + n_ctx)).
     """
-    queries = tokens[pool]
+    queries = tokens[pools.members]
     with arithmetic.step("worst attention of a pool"):
-        upper = error_upper[queries].max(axis=0)
-        lower: Any = 0.0
-        own: Any = 0.0
+        upper = error_upper[queries].max(axis=2)[:, :, None]
+        lower, own_lower = np.zeros((1, 1, 1)), np.zeros((1, 1))
         for column, row in factors:
-            c, d = column[queries], row - row[centre]
-            ends = c.max(axis=0) * d[tokens], c.min(axis=0) * d[tokens]
-            upper = np.maximum(*ends) + upper
-            lower = np.minimum(*ends) + lower
-            own = c * d[queries] + own
+            distance = row[tokens][None] - row[centre][:, None]
+            c = column[queries]
+            ends = c.max(axis=2)[:, :, None] * distance[:, None], c.min(axis=2)[:, :, None] * distance[:, None]
+            upper, lower = np.maximum(*ends) + upper, np.minimum(*ends) + lower
+            own_lower = column[tokens][None] * distance + own_lower
+        own_upper = own_lower + error_upper[tokens][None]
         most, least = np.exp(upper), np.exp(lower)
-        positions = EQKP[queries]
-        most_at, least_at = np.exp(positions.max(axis=0)), np.exp(positions.min(axis=0))
+    return _pooled(b, most, least, own_lower, own_upper, EQKP, tokens, pools, arithmetic)
+
+
+def _own(scores: Any, tokens: np.ndarray) -> Any:
+    return scores[tokens, tokens]
+
+
+def _pooled(
+    b: Brackets,
+    most: Any,
+    least: Any,
+    own_lower: Any,
+    own_upper: Any,
+    EQKP: Any,
+    tokens: np.ndarray,
+    pools: Pools,
+    arithmetic: AbstractArithmetic,
+) -> Any:
+    """Attention in [least, most] (label, pool, token) for other tokens, and by its scores for the query itself."""
+    with arithmetic.step("worst attention of a pool"):
+        at = np.exp(EQKP[tokens])
+        of_pool = at[pools.members]
+        most_at, least_at = of_pool.max(axis=2), of_pool.min(axis=2)
     with arithmetic.step("harms"):
-        bracket = b.r[None, :] + (b.s[pool].max(axis=0) + b.p)[:, None]
-        table = signed(bracket, least_at[:, None] * least[None], most_at[:, None] * most[None])
+        worst_query = b.s[np.arange(b.s.shape[0])[:, None, None], pools.members].max(axis=2)
+        bracket = b.r[:, None, None, :] + (worst_query[:, :, None] + b.p[:, None, :])[:, :, :, None]
+        table = signed(bracket, least_at[..., None] * least[:, :, None, :], most_at[..., None] * most[:, :, None, :])
     with arithmetic.step("harm of the query itself"):
-        bracket = b.r[pool] + b.s[pool] + b.p[-1]
-        at_query = np.exp(positions[:, -1])
-        itself = signed(bracket, at_query * np.exp(own), at_query * np.exp(own + error_upper[queries]))
-    return table, itself
+        itself = _itself(b, own_lower, own_upper, at[:, -1])
+        last = np.where(pools.belongs[:, :, None, :], itself[:, None, None, :], table[:, :, -1:])
+    return np.concatenate([table[:, :, :-1], last], axis=2)
 
 
-def harms_of_blocks(
-    b: Brackets, windows: Windows, positions: Any, tokens: np.ndarray, blocks: list[tuple[int, int]], arithmetic: AbstractArithmetic
-) -> tuple[Any, Any]:
-    """h[q, i, block] for one label: the tokens of a block share their worst harm; and the harm of the query itself, (q,).
-
-    `blocks` are ranges (first, end) of tokens numbered among `tokens`, which must be consecutive numbers.
-
-    Guarantee: sum_i h[q, i, block of t_i] < 0, with the second result at the last position, proves the sequences correct.
-    Cost: O(tokens (blocks n_ctx + 1)).
-    """
-    with arithmetic.step("harms"):
-        r = np.stack([b.r[first:end].max(axis=0) for first, end in blocks], axis=0)
-        start = int(tokens[0])
-        upper = np.stack([windows.maximum(start + first, start + end)[tokens] for first, end in blocks], axis=1)
-        lower = np.stack([windows.minimum(start + first, start + end)[tokens] for first, end in blocks], axis=1)
-        bracket = r[None, None, :] + (b.s[:, None] + b.p[None, :])[:, :, None]
-        table = positions[tokens][:, :, None] * signed(bracket, lower[:, None, :], upper[:, None, :])
-    with arithmetic.step("harm of the query itself"):
-        bracket = b.r + b.s + b.p[-1]
-        itself = positions[tokens][:, -1] * signed(bracket, windows.lower[tokens, tokens], windows.upper[tokens, tokens])
-    return table, itself
+def _itself(b: Brackets, score_lower: Any, score_upper: Any, at_last: Any) -> Any:
+    """(label, query): the harm of the query token at its own position."""
+    upper = at_last * np.exp(score_upper)
+    lower = upper if score_lower is score_upper else at_last * np.exp(score_lower)
+    return signed(b.r + b.s + b.p[:, -1:], lower, upper)
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Maxima and minima of attention over windows of 1, 2, 4, ... consecutive tokens, so that any window costs one comparison."""
+    """Maxima (or minima) over windows of 1, 2, 4, ... neighbours along the last axis, so that any window costs one comparison."""
 
-    upper: Any
-    lower: Any
-    maxima: list[Any]
-    minima: list[Any]
+    levels: list[Any]
+    larger: Any
+    """np.maximum or np.minimum"""
 
     @classmethod
-    def of(cls, attention: Attention, arithmetic: AbstractArithmetic) -> Windows:
-        """Cost: O(d_vocab^2 log d_vocab)."""
-        with arithmetic.step("windows"):
-            maxima, minima, length = [attention.upper], [attention.lower], 1
-            while 2 * length <= attention.upper.shape[1]:
-                maxima.append(np.maximum(maxima[-1][:, :-length], maxima[-1][:, length:]))
-                minima.append(np.minimum(minima[-1][:, :-length], minima[-1][:, length:]))
-                length *= 2
-        return cls(attention.upper, attention.lower, maxima, minima)
+    def of(cls, x: Any, larger: Any) -> Windows:
+        """Cost: O(size log length)."""
+        levels, length = [x], 1
+        while 2 * length <= x.shape[-1]:
+            levels.append(larger(levels[-1][..., :-length], levels[-1][..., length:]))
+            length *= 2
+        return cls(levels, larger)
 
-    def maximum(self, first: int, end: int) -> Any:
-        """(q,): the maximum over tokens first .. end - 1."""
+    def over(self, first: int, end: int) -> Any:
+        """Over the entries first .. end - 1 of the last axis."""
         level = (end - first).bit_length() - 1
-        table = self.maxima[level]
-        return table[:, first] if end - first == 1 else np.maximum(table[:, first], table[:, end - 2**level])
+        table = self.levels[level]
+        return table[..., first] if end - first == 2**level else self.larger(table[..., first], table[..., end - 2**level])
 
-    def minimum(self, first: int, end: int) -> Any:
-        """(q,): the minimum over tokens first .. end - 1."""
-        level = (end - first).bit_length() - 1
-        table = self.minima[level]
-        return table[:, first] if end - first == 1 else np.minimum(table[:, first], table[:, end - 2**level])
+
+def harms_of_blocks(
+    b: Brackets, attention: Attention, windows: tuple[Windows, Windows], tokens: np.ndarray, blocks: list[tuple[int, int]], arithmetic: Any
+) -> tuple[Any, Any]:
+    """h[q, i, block] for one label: the tokens of a block share their worst harm; and the harm (q,) of the query itself, for the end.
+
+    `blocks` are ranges (first, end) of tokens numbered among `tokens`; `windows` are minima and maxima of attention over tokens.
+
+    Guarantee: sum_i h[q, i, block of t_i] < 0, with the second result at the last position, proves the sequences correct.
+    Cost: O(tokens blocks n_ctx).
+    """
+    with arithmetic.step("harms"):
+        r = np.stack([b.r[0, first:end].max(axis=0) for first, end in blocks], axis=0)
+        ends = [(int(tokens[first]), int(tokens[end - 1]) + 1) for first, end in blocks]
+        lower, upper = (np.stack([w.over(*block) for block in ends], axis=1)[tokens][:, None] for w in windows)
+        bracket = r[None, None, :] + (b.s[0][:, None] + b.p[0][None])[:, :, None]
+        table = attention.positions[tokens][:, :, None] * signed(bracket, lower, upper)
+    with arithmetic.step("harm of the query itself"):
+        own_upper = _own(attention.upper, tokens)
+        own_lower = own_upper if attention.lower is attention.upper else _own(attention.lower, tokens)
+        itself = attention.positions[tokens][:, -1] * signed(b.r[0] + b.s[0] + b.p[0, -1], own_lower, own_upper)
+    return table, itself
 
 
 def dyadic_blocks(n: int, centre: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compactproofs.arrays import FlopCounter
-from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Float64, Rigorous
+from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigorous
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
 from compactproofs.circuits.tables import direct_table, float_circuits, score_tables, value_tables
@@ -27,24 +27,27 @@ from compactproofs.strategies.threshold.harms import (
     Attention,
     Brackets,
     Direct,
+    Pools,
     RowMaxima,
     WeightedOutputs,
     Windows,
     dyadic_blocks,
     harms_by_query,
     harms_of_blocks,
-    harms_of_factored_pool,
-    harms_of_pool,
+    harms_of_factored_pools,
+    harms_of_pools,
 )
-from compactproofs.strategies.threshold.upper import correct_at_most
 from compactproofs.tasks import AbstractTask
 from compactproofs.tasks.label_automaton import LabelAutomaton
 
 EXACT = "exact"
 """Direct path: EU itself, with the weights of the outputs."""
 
-CLASSES = 12
+_CLASSES = 12
+"""Tables of long sequences with many failures are counted again by so many classes of most harmful tokens."""
+
 _IGNORE = 1e-6
+_ENTRIES_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ def find_hints(weights: Weights, task: AbstractTask, pools: int) -> Hints:
 
 def counting_steps(n_ctx: int) -> int:
     """How finely to count: rounding loses a fraction of a step per position, and histograms grow with both."""
-    return 400 if n_ctx <= 5 else 100 if n_ctx <= 10 else 50
+    return 100 if n_ctx <= 10 else 50
 
 
 def _pools(direct: np.ndarray, output_weights: np.ndarray, label_shift: np.ndarray, EQKE: np.ndarray, pools: int) -> np.ndarray:
@@ -181,10 +184,9 @@ class Tabled(AbstractStrategy):
             lambda: find_hints(request.weights, request.task, max(self.pools, 1)),
         )
         failures, operations = self.failures(request.weights, request.task, hints, Rigorous())
-        most = correct_at_most(request) if request.upper else None
         return Bound(
             request.task.total - failures,
-            most,
+            None,
             "interval arithmetic over the reals, integer counting",
             measured={"counting": operations},
             integer_ops=operations,
@@ -196,14 +198,20 @@ class Tabled(AbstractStrategy):
         Guarantee (with `Rigorous` arithmetic): the first is at least the number of failures, whatever the hints are.
         """
         proof = _Run(self, weights, task, hints.checked(weights), arithmetic)
-        results = list(in_threads(proof.failures_of_label, list(task.labels)))
+        results = list(in_threads(proof.failures_of_labels, _groups(task.labels, self._labels_at_once(weights))))
         return sum(found for found, _ in results), sum(operations for _, operations in results)
+
+    def _labels_at_once(self, weights: Weights) -> int:
+        """Labels to treat together: many for speed, few enough for memory."""
+        v, k, out = weights.d_vocab, weights.n_ctx, weights.d_vocab_out
+        entries = max(v * max(v, out), v * v * k if self.pools == 0 else 0)
+        return int(np.clip(_ENTRIES_AT_ONCE // entries, 1, 16))
 
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
         run = _Run(self, weights, task, Hints.blank(weights), Counting(counter))
-        for label in task.labels:
-            for _ in run.tables_of_label(label, task.label_automaton(label)):
+        for group in _groups(task.labels, 1):
+            for _ in run.tables(group):
                 pass
         return ProofLength(dict(counter.steps), 0, self._unexplained_dimensions(weights))
 
@@ -272,6 +280,7 @@ class _Run:
 
     def __init__(self, strategy: Tabled, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> None:
         self.strategy, self.weights, self.task, self.hints, self.arithmetic = strategy, weights, task, hints, arithmetic
+        self.automata = {label: task.label_automaton(label) for label in task.labels}
         EVOU, PVOU = value_tables(weights, arithmetic)
         direct = self._direct()
         with arithmetic.step("token brackets"):
@@ -287,90 +296,103 @@ class _Run:
                 upper = np.exp(self.upper - hints.shift[:, None])
                 lower = upper if self.lower is self.upper else np.exp(self.lower - hints.shift[:, None])
                 self.attention = Attention(lower, upper, np.exp(self.EQKP))
-            if strategy.blocks:
-                self.windows = Windows.of(self.attention, arithmetic)
+        if strategy.blocks:
+            with arithmetic.step("windows"):
+                self.windows = Windows.of(self.attention.lower, np.minimum), Windows.of(self.attention.upper, np.maximum)
 
     def _direct(self) -> Direct:
         if self.strategy.direct_path == EXACT:
             EU = direct_table(self.weights, self.arithmetic)
             with self.arithmetic.step("query brackets"):
                 return Direct(self.hints.mu, table=EU - self.hints.mu)
-        bound = direct_bound(
-            DirectPath(self.strategy.direct_path), self.weights, self.hints.directions.query_summary, self.arithmetic
-        )
+        handling = DirectPath(self.strategy.direct_path)
+        bound = direct_bound(handling, self.weights, self.hints.directions.query_summary, self.arithmetic)
         return Direct(bound.mu, rest_upper=bound.rest_upper)
 
     def _scores(self) -> tuple[Any, Any, Any]:
         if self.strategy.attention_error is AttentionError.EXACT_EQKE:
             EQKE, EQKP = score_tables(self.weights, self.arithmetic)
             return EQKE, EQKE, EQKP
-        scores = approximate_scores(AttentionError(self.strategy.attention_error), self.weights, self.hints.directions, self.arithmetic)
-        error = scores.error_upper * np.ones(self.weights.d_vocab)
-        self.factors, self.error = scores.factors, error
+        kind = AttentionError(self.strategy.attention_error)
+        scores = approximate_scores(kind, self.weights, self.hints.directions, self.arithmetic)
+        self.factors, self.error = scores.factors, scores.error_upper * np.ones(self.weights.d_vocab)
         with self.arithmetic.step("attention scores"):
-            return scores.approximate, scores.approximate + error[:, None], scores.EQKP
+            return scores.approximate, scores.approximate + self.error[:, None], scores.EQKP
 
-    def failures_of_label(self, label: int) -> tuple[int, int]:
-        """Sequences of one label that are not proven correct, and the operations of counting them."""
-        automaton = self.task.label_automaton(label)
-        n, k = len(automaton.tokens), self.weights.n_ctx
-        if n == 0:
-            return 0, 0
-        totals = automaton.totals_by_last(k)
-        scale = count_exponent(k, n)
-        small = min(int(_IGNORE * float(self.weights.d_vocab) ** (k - 1)) >> scale, 2**61)
+    def failures_of_labels(self, labels: list[int]) -> tuple[int, int]:
+        """Sequences of these labels that are not proven correct, and the operations of counting them."""
+        k = self.weights.n_ctx
         work = np.zeros(1, dtype=np.int64)
         failures = 0
-        for h, last in self.tables_of_label(label, automaton):
+        for label, h, last in self.tables(labels):
+            a = self.automata[label]
+            scale, totals = count_exponent(k, len(a.tokens)), a.totals_by_last(k)
+            small = min(int(_IGNORE * float(self.weights.d_vocab) ** (k - 1)) >> scale, 2**61)
             counts = np.zeros(len(h), dtype=np.int64)
             count_tables(
-                *(np.ascontiguousarray(_upper_end(h)), last, usual_token(automaton, label), self.hints.steps, CLASSES, small),
-                *(automaton.following, automaton.accepting, automaton.start, counts, work),
+                *(np.ascontiguousarray(_upper_end(h)), last, usual_token(a, label), self.hints.steps, _CLASSES if k > 5 else 0, small),
+                *(a.following, a.accepting, a.start, counts, work),
             )
             for found, row in zip(counts.tolist(), last, strict=True):
                 failures += min(found << scale, sum(totals[q] for q in np.flatnonzero(row)))
         return failures, int(work[0])
 
-    def tables_of_label(self, label: int, automaton: LabelAutomaton) -> Iterator[tuple[Any, np.ndarray]]:
-        """Harm tables (tables, position, token) of one label, and which tokens may stand last in each."""
-        tokens = automaton.tokens
-        n = len(tokens)
-        if n == 0:
+    def tables(self, labels: list[int]) -> Iterator[tuple[int, Any, np.ndarray]]:
+        """Of each label the harm tables (tables, position, token) and which tokens may stand last in each (tables, token)."""
+        labels = [label for label in labels if len(self.automata[label].tokens)]
+        if not labels:
             return
-        brackets = self.outputs.brackets(label, tokens)
-        if self.strategy.blocks:
-            blocks = dyadic_blocks(n, usual_token(automaton, label))
-            table, itself = harms_of_blocks(brackets, self.windows, self.attention.positions, tokens, blocks, self.arithmetic)
-            of_token = np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])
-            own = np.eye(n, dtype=bool)
-            yield _with_last(table[:, :, of_token], itself[:, None, None], own), own
-        elif self.strategy.pools == 0:
-            yield harms_by_query(brackets, self.attention, tokens, self.arithmetic), np.eye(n, dtype=bool)
-        else:
-            pool_of = self.hints.pool_of[label, tokens]
-            for number in np.unique(pool_of) if self.strategy.pools > 1 else [None]:
-                pool = np.arange(n) if number is None else np.flatnonzero(pool_of == number)
-                yield self._pooled(brackets, label, tokens, pool)
+        tokens = np.unique(np.concatenate([self.automata[label].tokens for label in labels]))
+        rows = np.array(labels)
+        brackets = self.outputs.brackets(rows, tokens)
+        if self.strategy.pools:
+            pools = self._pools(labels, tokens)
+            harms, belongs = self._pooled(brackets, rows, tokens, pools), pools.belongs
+        elif not self.strategy.blocks:
+            harms = harms_by_query(brackets, self.attention, tokens, self.arithmetic)
+        for row, label in enumerate(labels):
+            own = np.searchsorted(tokens, self.automata[label].tokens)
+            single = np.eye(len(own), dtype=bool)
+            if self.strategy.pools:
+                yield label, harms[row][:, :, own], belongs[row][:, own]
+            elif self.strategy.blocks:
+                one = Brackets(brackets.r[[row]][:, own], brackets.s[[row]][:, own], brackets.p[[row]])
+                yield label, self._blocked(one, self.automata[label], label), single
+            else:
+                yield label, harms[row][own][:, :, own], single
 
-    def _pooled(self, brackets: Brackets, label: int, tokens: np.ndarray, pool: np.ndarray) -> tuple[Any, np.ndarray]:
-        if self.strategy.attention_error is AttentionError.EXACT_EQKE or self.strategy.weighted:
-            shift = self.hints.label_shift[label, tokens[pool]]
-            table, itself = harms_of_pool(brackets, (self.lower, self.upper), self.EQKP, shift, tokens, pool, self.arithmetic)
-        else:
-            centre = int(np.clip(label, 0, self.weights.d_vocab - 1))
-            table, itself = harms_of_factored_pool(
-                brackets, self.factors, self.error, self.EQKP, centre, tokens, pool, self.arithmetic
-            )
-        last = np.zeros((1, len(tokens)), dtype=bool)
-        last[0, pool] = True
-        number_in_pool = (np.cumsum(last[0]) - 1).clip(0)
-        return _with_last(table[None], itself[number_in_pool][None, None], last), last
+    def _pools(self, labels: list[int], tokens: np.ndarray) -> Pools:
+        """The hinted pools, as lists of equal length."""
+        of = np.zeros((len(labels), len(tokens)), dtype=np.int64)
+        for row, label in enumerate(labels):
+            own = np.searchsorted(tokens, self.automata[label].tokens)
+            of[row, own] = self.hints.pool_of[label, self.automata[label].tokens] if self.strategy.pools > 1 else 0
+        occurs = np.stack([np.isin(tokens, self.automata[label].tokens) for label in labels])
+        numbers = np.unique(of[occurs])
+        belongs = (of[:, None, :] == numbers[None, :, None]) & occurs[:, None, :]
+        size = max(1, int(belongs.sum(axis=2).max()))
+        first = np.argsort(~belongs, axis=2, kind="stable")[:, :, :size]
+        members = np.where(np.take_along_axis(belongs, first, axis=2), first, first[:, :, :1])
+        return Pools(members, belongs)
+
+    def _pooled(self, brackets: Brackets, labels: np.ndarray, tokens: np.ndarray, pools: Pools) -> Any:
+        if self.strategy.weighted or self.strategy.attention_error is AttentionError.EXACT_EQKE:
+            shift = self.hints.label_shift[np.ix_(labels, tokens)]
+            return harms_of_pools(brackets, (self.lower, self.upper), self.EQKP, shift, tokens, pools, self.arithmetic)
+        centre = np.minimum(labels, self.weights.d_vocab - 1)
+        return harms_of_factored_pools(brackets, self.factors, self.error, self.EQKP, centre, tokens, pools, self.arithmetic)
+
+    def _blocked(self, brackets: Brackets, automaton: LabelAutomaton, label: int) -> Any:
+        n = len(automaton.tokens)
+        blocks = dyadic_blocks(n, usual_token(automaton, label))
+        table, itself = harms_of_blocks(brackets, self.attention, self.windows, automaton.tokens, blocks, self.arithmetic)
+        table = table[:, :, np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])]
+        last = np.where(np.eye(n, dtype=bool)[:, None, :], itself[:, None, None], table[:, -1:])
+        return np.concatenate([table[:, :-1], last], axis=1)
 
 
-def _with_last(table: Any, itself: Any, own: np.ndarray) -> Any:
-    """Replace the last position of the tables by `itself` (broadcast) where `own` (tables, tokens) is true."""
-    last = np.where(own[:, None, :], itself, table[:, -1:, :])
-    return np.concatenate([table[:, :-1], last], axis=1)
+def _groups(labels: list[int], size: int) -> list[list[int]]:
+    return [labels[start : start + size] for start in range(0, len(labels), size)]
 
 
 def _upper_end(h: Any) -> np.ndarray:

@@ -1,0 +1,230 @@
+"""Threshold proofs that look at every query and label with all outputs: quartic, exact output, and the portfolio of the best."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from compactproofs.counting.brute_force import available_cores
+from compactproofs.errors import InfeasibleError
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
+from compactproofs.strategies.threshold.engine import Effort, Engine, Failures
+from compactproofs.strategies.threshold.tabled import ThresholdCubic, ThresholdCubicPooled
+from compactproofs.tasks import AbstractTask
+
+ARITHMETIC = "float64 with a proven error bound over the reals, integer counting"
+
+_SECONDS_PER_TERM = 3e-9
+"""Rough; decides only what is worth starting."""
+
+
+def estimated_seconds(weights: Weights) -> float:
+    """About how long looking at every pair takes."""
+    terms = weights.d_vocab**3 / 2 * weights.d_vocab_out * weights.n_ctx
+    return terms * _SECONDS_PER_TERM / available_cores()
+
+
+def refuse_if_too_long(request: Request, name: str) -> None:
+    """Raise unless looking at every pair is likely to fit into the time allowed."""
+    estimate = estimated_seconds(request.weights)
+    if request.seconds is not None and estimate > request.seconds:
+        raise InfeasibleError(
+            f"{name} would take about {estimate:.0f} s at d_vocab={request.weights.d_vocab}, more than the {request.seconds:g} s allowed. "
+            "Allow more (--seconds) or use threshold-cubic-pooled."
+        )
+
+
+def pair_length(weights: Weights, task: AbstractTask) -> dict[str, int]:
+    """FLOPs of the terms and of the relevance filter, all outputs taken for relevant; the tables come on top."""
+    k, out = weights.n_ctx, weights.d_vocab_out
+    terms = relevance = worst = 0
+    for label in task.labels:
+        a = task.label_automaton(label)
+        states, n = a.following.shape
+        terms += n * out * (n + 3 * k + 2 * k * n)  # differences of V; of P and E, and their sum; sum and product
+        relevance += n * out * 2 * k * states * n  # one addition and one comparison per state and token
+        worst += n * out * 2 * k * n  # weight and maximum
+    return {"terms": terms, "relevant outputs": relevance, "worst output": worst}
+
+
+@dataclass(frozen=True)
+class _Pairwise(AbstractStrategy):
+    """What quartic and exact-output share."""
+
+    family: ClassVar[str] = "threshold"
+    apart: ClassVar[bool] = False
+
+    @property
+    def complexity(self) -> str:
+        return "O(d_vocab^3 d_vocab_out n_ctx) and counting"
+
+    @property
+    def source(self) -> str:
+        return "ours; docs/explanation/threshold-proofs.md"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def bound(self, request: Request) -> Bound:
+        """Count, for every query and label, the sequences that may fail.
+
+        Guarantee: correct_at_least is at most the number of correct sequences, for every weight setting and every task.
+        Assumes: nothing.
+        Cost: see `complexity`; counting is measured.
+        Source: docs/explanation/threshold-proofs.md.
+        """
+        refuse_if_too_long(request, self.name)
+        engine = Engine.of(request.weights, request.task)
+        failures = engine.unknown()
+        engine.bound_all(first_effort(request.weights, joint=not self.apart, apart=self.apart), failures)
+        return Bound(
+            request.task.total - sum(sum(f.upper) for f in failures.values()),
+            None,
+            ARITHMETIC,
+            measured={"counting": engine.operations},
+            integer_ops=engine.operations,
+        )
+
+    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+        return with_tables(weights, task, pair_length(weights, task))
+
+
+def with_tables(weights: Weights, task: AbstractTask, steps: dict[str, int]) -> ProofLength:
+    """A proof that looks up all five tables: their cost, the cost of the steps, and their sizes as unexplained dimensions."""
+    exact = ThresholdCubic().length(weights, task)
+    tables = {name: exact.flops_breakdown[name] for name in ("embeddings", "EQKE and EQKP", "EVOU and PVOU", "EU", "attention")}
+    return ProofLength({**tables, **steps}, 0, exact.unexplained_dimensions)
+
+
+def first_effort(weights: Weights, *, joint: bool = True, apart: bool = False, lower: bool = False) -> Effort:
+    """How hard to look at first, so that counting is not the bottleneck."""
+    if weights.n_ctx <= 5:
+        return Effort(400, classes=12, joint=joint, apart=apart, lower=lower)
+    steps = 50 if weights.n_ctx > 10 or apart else 100
+    return Effort(steps, classes=12, joint=joint, apart=apart, lower=lower, ignore=1e-6 if weights.d_vocab <= 64 else 1e-5)
+
+
+@dataclass(frozen=True)
+class ThresholdQuartic(_Pairwise):
+    """For every query and label the worst of the outputs that matter, with a weight for each."""
+
+    name: ClassVar[str] = "threshold-quartic"
+
+
+@dataclass(frozen=True)
+class ThresholdExactOutput(_Pairwise):
+    """For every query, label and output the exact threshold; failures add up, those of earlier outputs taken off."""
+
+    name: ClassVar[str] = "threshold-exact-output"
+    apart: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class ThresholdBest(AbstractStrategy):
+    """The portfolio: quartic first, then whatever closes the gap between lower and upper bound, until the time is up."""
+
+    name: ClassVar[str] = "threshold-best"
+    family: ClassVar[str] = "threshold"
+
+    @property
+    def complexity(self) -> str:
+        return "O(d_vocab^3 d_vocab_out n_ctx) and more for hard models, within the time allowed"
+
+    @property
+    def source(self) -> str:
+        return "ours; docs/explanation/threshold-proofs.md"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def bound(self, request: Request) -> Bound:
+        """Bound failures from both sides.
+
+        Guarantee: correct_at_least <= number of correct sequences <= correct_at_most, for every weight setting and every task.
+        Assumes: nothing.
+        Cost: at most about `request.seconds`.
+        Source: docs/explanation/threshold-proofs.md.
+        """
+        deadline = time.perf_counter() + (DEFAULT_SECONDS if request.seconds is None else request.seconds)
+        if request.seconds is not None and estimated_seconds(request.weights) > 0.5 * request.seconds:
+            return self._from_tables(request, deadline)
+        engine = Engine.of(request.weights, request.task)
+        failures = engine.unknown()
+        engine.bound_all(first_effort(request.weights, lower=True), failures)
+        flops = pair_length(request.weights, request.task)
+        if _enumerable(failures):
+            engine.enumerate(_open_pairs(failures), _MOST_SEQUENCES, failures)
+        refine(engine, failures, deadline)
+        again = engine.looks - sum(len(f.totals) for f in failures.values())
+        average = sum(flops.values()) // max(1, sum(len(f.totals) for f in failures.values()))
+        return Bound(
+            request.task.total - sum(sum(f.upper) for f in failures.values()),
+            request.task.total - sum(sum(f.lower) for f in failures.values()) if request.upper else None,
+            ARITHMETIC,
+            measured={"terms again": average * again, "counting": engine.operations},
+            integer_ops=engine.operations,
+        )
+
+    def _from_tables(self, request: Request, deadline: float) -> Bound:
+        """For vocabularies where looking at every pair takes too long."""
+        best = ThresholdCubicPooled().bound(request)
+        if _seconds_of_cubic(request.weights) < deadline - time.perf_counter():
+            best = max(best, ThresholdCubic().bound(request), key=lambda bound: bound.correct_at_least)
+        return best
+
+    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+        return with_tables(weights, task, pair_length(weights, task))
+
+
+DEFAULT_SECONDS = 60.0
+_MOST_SEQUENCES = 2_000_000
+_BATCH = 16
+
+NARROW = 2e-5
+"""Refinement ends when the bounds on accuracy are so close."""
+
+_EFFORTS = (
+    Effort(50, classes=16, lower=True),
+    Effort(50, classes=16, apart=True, lower=True),
+    Effort(200, classes=24, lower=True),
+    Effort(200, classes=24, apart=True, lower=True),
+)
+
+
+def _seconds_of_cubic(weights: Weights) -> float:
+    return weights.d_vocab**3 / 3 * weights.n_ctx * 4e-8
+
+
+def _open_pairs(failures: dict[int, Failures]) -> list[tuple[int, int]]:
+    return [(label, q) for label, f in failures.items() for q in range(len(f.totals)) if f.gap(q) > 0]
+
+
+def _enumerable(failures: dict[int, Failures]) -> bool:
+    """Whether all sequences that may fail can be looked at one by one in a second or so."""
+    return sum(f.upper[q] for f in failures.values() for q in range(len(f.totals)) if f.gap(q) > 0) <= _MOST_SEQUENCES
+
+
+def refine(engine: Engine, failures: dict[int, Failures], deadline: float) -> None:
+    """Look again, harder each time, at the pairs whose bounds are farthest apart, until they are close or the time is up."""
+    total = engine.task.total
+    queue = [(-f.gap(q), 0, label, q) for label, f in failures.items() for q in range(len(f.totals)) if f.gap(q) > 0]
+    heapq.heapify(queue)
+    gap = -sum(entry[0] for entry in queue)
+    while queue and gap > NARROW * total and time.perf_counter() < deadline:
+        batch = [heapq.heappop(queue) for _ in range(min(_BATCH, len(queue)))]
+        level = min(entry[1] for entry in batch)
+        now = [entry for entry in batch if entry[1] == level]
+        for entry in batch:
+            if entry[1] != level:
+                heapq.heappush(queue, entry)
+        engine.bound_some([(label, q) for _, _, label, q in now], _EFFORTS[level], failures)
+        for before, _, label, q in now:
+            after = failures[label].gap(q)
+            gap += before + after
+            if after > 0 and level + 1 < len(_EFFORTS):
+                heapq.heappush(queue, (-after, level + 1, label, q))
