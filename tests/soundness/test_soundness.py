@@ -19,11 +19,15 @@ from compactproofs.strategies.subcubic import QueryHandling
 from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.subcubic.search import Hints
 from compactproofs.strategies.subcubic.workbench import Workbench
+from compactproofs.strategies.threshold import Tabled, ThresholdBest, tabled
+from compactproofs.strategies.threshold.upper import correct_at_most
 from compactproofs.tasks import task_for
 from models import adversarial_models, random_weights, weights_from_tables
+from tasks import KINDS, Named
 
 STRATEGIES = [s for s in all_strategies(variant="both") if s.sound]
 SUBCUBIC = [s for s in STRATEGIES if isinstance(s, Subcubic)]
+THRESHOLD = [s for s in STRATEGIES if s.family == "threshold"]
 
 
 def label_only_networks():
@@ -59,9 +63,13 @@ def truth(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_correct_at_least_and_correct_at_most_enclose_the_truth(name):
     request = Request(MODELS[name], task_for(MODELS[name]), upper=True)
-    for chosen in STRATEGIES:
+    assert truth(name) <= correct_at_most(request) <= request.task.total
+    turn = list(MODELS).index(name)
+    others = [s for s in STRATEGIES if s.family != "threshold"]
+    for chosen in (*others, *THRESHOLD[:7], *THRESHOLD[7 + turn % 5 :: 5]):
         bound = chosen.bound(request)
-        assert 0 <= bound.correct_at_least <= truth(name) <= bound.correct_at_most <= request.task.total, chosen.label
+        most = request.task.total if bound.correct_at_most is None else bound.correct_at_most
+        assert 0 <= bound.correct_at_least <= truth(name) <= most <= request.task.total, chosen.label
 
 
 def random_directions(weights, seed):
@@ -91,6 +99,56 @@ def test_hints_can_loosen_a_bound_but_never_break_it(name):
     for seed, chosen in enumerate(SUBCUBIC):
         hints = random_hints(chosen, weights, directions[seed % 3], seed)
         assert 0 <= chosen.count(bench, hints, Rigorous()) <= truth(name), (chosen.label, seed)
+
+
+def random_threshold_hints(weights, seed):
+    """Weights of outputs, constants, pools and directions from anywhere; some are not even numbers."""
+    rng = np.random.default_rng(seed)
+    v, out = weights.d_vocab, weights.d_vocab_out
+
+    def anything(*shape):
+        numbers = rng.choice([0.1, 1.0, 10.0]) * rng.normal(size=shape)
+        return np.where(rng.random(shape) < 0.05, rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e300]), numbers)
+
+    return tabled.Hints(
+        output_weights=np.abs(anything(out, out)),
+        mu=anything(out),
+        shift=anything(v),
+        label_shift=anything(out, v),
+        pool_of=rng.integers(-1, 3, size=(out, v)),
+        directions=random_directions(weights, seed % 3),
+        steps=int(rng.integers(0, 40)),
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_hints_can_loosen_a_threshold_proof_but_never_break_it(name):
+    weights = MODELS[name]
+    task = task_for(weights)
+    for seed, chosen in enumerate(s for s in THRESHOLD if isinstance(s, Tabled)):
+        if seed % 7 == len(name) % 7 or chosen.label == chosen.name:
+            failures, _ = chosen.failures(weights, task, random_threshold_hints(weights, seed), Rigorous())
+            assert task.total - failures <= truth(name), (chosen.label, seed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threshold_proofs_hold_for_every_task(kind):
+    for seed in range(2):
+        weights = random_weights(seed, n_ctx=3, d_vocab=4, d_vocab_out=6, scale=0.5 + seed)
+        task = Named(kind, 3, 4)
+        right = oracle.count_correct(weights, task.label_of)
+        request = Request(weights, task, upper=True)
+        assert right <= correct_at_most(request)
+        for chosen in THRESHOLD[::5]:
+            bound = chosen.bound(request)
+            assert bound.correct_at_least <= right, (seed, chosen.label)
+            assert bound.correct_at_most is None or right <= bound.correct_at_most, (seed, chosen.label)
+
+
+def test_the_portfolio_is_exact_where_it_can_look_at_every_doubtful_sequence():
+    for name in ("working, slope 1.0", "working, slope 3.0", "random 1"):
+        bound = ThresholdBest().bound(Request(MODELS[name], task_for(MODELS[name]), upper=True))
+        assert bound.correct_at_least == truth(name) == bound.correct_at_most
 
 
 @pytest.mark.parametrize("name", ["working, slope 1.0", "one position", "one token"])
@@ -162,23 +220,27 @@ def check_structured_network(seed, chosen):
         if isinstance(each, Subcubic):
             hints = random_hints(each, weights, random_directions(weights, seed % 2), seed)
             assert each.count(Workbench(weights, request.shared), hints, Rigorous()) <= right, (seed, each.label)
+        if isinstance(each, Tabled):
+            failures, _ = each.failures(weights, task, random_threshold_hints(weights, seed), Rigorous())
+            assert task.total - failures <= right, (seed, each.label)
 
 
 @pytest.mark.parametrize("seed", TELLING_SEEDS)
 def test_no_strategy_credits_too_much_on_structured_networks(seed):
-    check_structured_network(seed, [strategy("cubic"), *TELLING_STRATEGIES])
+    check_structured_network(seed, [strategy("cubic"), *TELLING_STRATEGIES, *THRESHOLD[seed % 3 :: 6]])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 2000, 100))
 def test_no_strategy_credits_too_much_on_two_thousand_structured_networks(start):
     for seed in range(start, start + 100):
-        check_structured_network(seed, [strategy("cubic"), *(SUBCUBIC[(7 * seed + i) % len(SUBCUBIC)] for i in (0, 3, 5, 64))])
+        some = [SUBCUBIC[(7 * seed + i) % len(SUBCUBIC)] for i in (0, 3, 5, 64)]
+        check_structured_network(seed, [strategy("cubic"), *some, *THRESHOLD[:6], THRESHOLD[6 + seed % 60]])
 
 
 def test_good_models_get_bounds_that_say_something():
-    for chosen in (strategy("cubic"), Subcubic()):
-        assert prove(MODELS["working, slope 3.0"], chosen).lower > 0.3
+    for chosen in (strategy("cubic"), Subcubic(), *THRESHOLD[:5], strategy("threshold-cubic-pooled")):
+        assert prove(MODELS["working, slope 3.0"], chosen).lower > 0.3, chosen.label
 
 
 def test_the_published_mean_query_diff_counts_sequences_that_are_wrong():
@@ -220,9 +282,13 @@ def test_name_and_parameters_recreate_the_strategy(chosen):
 
 @pytest.mark.parametrize("chosen", STRATEGIES[::5], ids=lambda s: s.label)
 def test_length_depends_on_sizes_only_and_adds_up(chosen):
-    one, other = (prove(random_weights(seed), chosen) for seed in (0, 1))
-    assert one.length == other.length
-    assert one.flops == sum(one.length.flops_breakdown.values()) > 0
+    one, other = (chosen.length(w, task_for(w)) for w in (random_weights(0), random_weights(1)))
+    assert one == other
+    proof = prove(random_weights(0), chosen)
+    assert proof.flops == sum(proof.length.flops_breakdown.values()) > 0
+    measured = proof.length.flops_breakdown.keys() - one.flops_breakdown.keys()
+    assert {name: proof.length.flops_breakdown[name] for name in one.flops_breakdown} == one.flops_breakdown
+    assert measured == set() if chosen.family != "threshold" else "counting" in measured
 
 
 @pytest.mark.parametrize("chosen", STRATEGIES[::7], ids=lambda s: s.label)

@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import numpy as np
-from numba import njit
+
+from compactproofs.arrays.compiling import kernel
 
 FORBIDDEN = -(1 << 62)
 """Score of a token that cannot stand at a position (it is not counted)."""
@@ -30,7 +31,7 @@ LARGEST = 1 << 40
 _MASS_BITS = 61  # all counts together stay below 2^61 units
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def _bits_per_position(n: int) -> int:
     bits = 0
@@ -39,14 +40,14 @@ def _bits_per_position(n: int) -> int:
     return bits
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def count_exponent(k: int, n: int) -> int:
     """The e in "units of 2^e", for k positions with n tokens each; 0 if n^k is below 2^61."""
     return max(0, k * _bits_per_position(n) - _MASS_BITS)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def count_at_least_zero(H: Any, coarse: int, offsets: Any, following: Any, accepting: Any, start: int, up: bool) -> tuple[int, int]:
     """Bound the number of accepted sequences whose scores add up to at least zero.

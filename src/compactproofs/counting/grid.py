@@ -1,8 +1,8 @@
 """From real bounds to integers: count sequences whose bounded terms add up to at least zero.
 
-`h[i, j]` bounds the term of token number j at position i, from above or from below. It is multiplied by a positive factor and rounded in the
-same direction to an integer of a fine grid; `counting.additive` adds integers. Everything that only affects tightness (the unit, the
-number of steps, the classes, the offsets) is a hint: any value gives a true bound.
+`h[i, j]` bounds the term of token number j at position i, from above or from below. It is multiplied by a positive factor and rounded
+in the same direction to an integer of a fine grid; `counting.additive` adds integers. Everything that only affects tightness (the unit,
+the number of steps, the classes, the offsets) is a hint: any value gives a true bound.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import numpy as np
-from numba import njit
 
+from compactproofs.arrays.compiling import kernel
 from compactproofs.counting.additive import FORBIDDEN, count_at_least_zero
 
 FINE = 256
@@ -26,7 +26,7 @@ _DEEPER = 4
 _MOST_STEPS = 1 << 14
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def scores(h: Any, last: Any, factor: float, clip: int, up: bool, H: Any) -> None:
     """Integers H >= factor * h (up) or <= factor * h (down); tokens that are not in `last` are forbidden at the last position.
@@ -44,15 +44,16 @@ def scores(h: Any, last: Any, factor: float, clip: int, up: bool, H: Any) -> Non
                 H[i, j] = FORBIDDEN
                 continue
             y = h[i, j] * factor
+            slack = abs(y) * 2.0**-50 + 2.0**-1000 if h[i, j] != 0.0 else 0.0  # rounding and underflow of the product
             if up:
-                y = np.ceil(y + abs(y) * 2.0**-50)
+                y = np.ceil(y + slack)
                 H[i, j] = int(max(y, -low)) if y <= decisive else decisive
             else:
-                y = np.floor(y - abs(y) * 2.0**-50)
+                y = np.floor(y - slack)
                 H[i, j] = int(min(y, decisive)) if y >= -low else FORBIDDEN
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def find_offsets(H: Any, usual: int, up: bool, offsets: Any) -> None:
     """Hints: offsets that make rounding to steps lose little, most of all for the usual token."""
@@ -74,7 +75,7 @@ def find_offsets(H: Any, usual: int, up: bool, offsets: Any) -> None:
                 offsets[i] = candidate
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def natural_unit(h: Any, last: Any, usual: int, token: int) -> float:
     """Hint: a scale for terms. What the usual token takes off, or what a single last token does, whichever is more.
@@ -108,7 +109,7 @@ def natural_unit(h: Any, last: Any, usual: int, token: int) -> float:
     return max(unit, at_last) if allowed == 1 else unit
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def count_on_grid(
     h: Any, last: Any, unit: float, steps: int, usual: int, following: Any, accepting: Any, start: int, up: bool, work: Any
@@ -122,7 +123,7 @@ def count_on_grid(
     """
     k, n = h.shape
     steps = min(max(steps, 1), _MOST_STEPS)
-    factor = steps * FINE / unit if unit > 1e-290 else 1.0
+    factor = steps * FINE / unit if 1e-250 < unit < 1e250 else 1.0
     H = np.empty((k, n), np.int64)
     offsets = np.empty(k, np.int64)
     scores(h, last, factor, _DEEPEST * steps * FINE, up, H)
@@ -132,7 +133,7 @@ def count_on_grid(
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def class_automaton(following: Any, accepting: Any, order: Any, c: int) -> tuple[Any, Any]:
     """Accepts what the given automaton accepts, with order[c] among the tokens and none of order[:c] (c = len(order): none of order).
@@ -159,7 +160,7 @@ def class_automaton(following: Any, accepting: Any, order: Any, c: int) -> tuple
     return product, accept
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def dominant_tokens(weight: Any, usual: int, most: int) -> Any:
     """Hint: the tokens with the largest weights, largest first; none that weighs much less than the usual one, which is left out."""
@@ -173,7 +174,7 @@ def dominant_tokens(weight: Any, usual: int, most: int) -> Any:
     return kept[:n]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def count_failures(h: Any, last: Any, usual: int, order: Any, steps: int, following: Any, accepting: Any, start: int, work: Any) -> int:
     """Bound from above the number of accepted sequences whose terms add up to at least zero, class by class if `order` is not empty.
@@ -193,7 +194,7 @@ def count_failures(h: Any, last: Any, usual: int, order: Any, steps: int, follow
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def count_tables(
     h: Any, last: Any, usual: int, steps: int, classes: int, small: int, following: Any, accepting: Any, start: int, counts: Any, work: Any

@@ -7,12 +7,13 @@ Both kernels answer with certain facts only: a sequence whose comparison float64
 from typing import Any, no_type_check
 
 import numpy as np
-from numba import njit
+
+from compactproofs.arrays.compiling import kernel
 
 CORRECT, WRONG, UNCERTAIN = 1, 0, 2
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def count_query(
     start: int,
@@ -119,7 +120,7 @@ def count_query(
     return correct, n_uncertain
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def decide_sequences(
     sequences: Any, labels: Any, attention: Any, EVOU: Any, PVOU: Any, EU: Any, tolerance: float, floor: float, verdicts: Any

@@ -19,8 +19,9 @@ def test_unknown_names_list_the_known_ones():
 
 
 def test_there_are_the_papers_102_strategies_in_two_variants_and_the_envelope():
-    assert len(all_strategies(variant="published")) == 102
-    assert len(all_strategies()) == 2 + 5 * 10 * 3
+    papers = [s for s in all_strategies(variant="published") if s.family != "threshold"]
+    assert len(papers) == 102
+    assert len([s for s in all_strategies() if s.family != "threshold"]) == 2 + 5 * 10 * 3
     assert not any(s.sound for s in all_strategies("subcubic", "published"))
 
 

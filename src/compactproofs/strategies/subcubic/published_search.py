@@ -3,10 +3,11 @@
 from typing import Any, no_type_check
 
 import numpy as np
-from numba import njit
+
+from compactproofs.arrays.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def uniform_gap_search(
     approximate: Any,

@@ -1,7 +1,7 @@
 """Harm tables that serve all outputs at once: array code that runs in any arithmetic.
 
-The terms G_o = A (B_o - B_m) of `pairs` are bounded without looking at each output of each query. With positive weights w[o] for the label m
-and any vector mu over outputs,
+The terms G_o = A (B_o - B_m) of `pairs` are bounded without looking at each output of each query. With positive weights w[o] for the
+label m and any vector mu over outputs,
 
     w[o] (B_o - B_m) <= r[t] + s[q] + p[i],
     r[t]  = max_{o != m} w[o] ((EVOU[t, o] + mu[o]) - (EVOU[t, m] + mu[m])),
@@ -114,11 +114,11 @@ class RowMaxima(AbstractOutputs):
     V: Any
     PVOU: Any
     direct: Direct
-    of_V: Any
+    token_maxima: Any
     """(token, label): the largest entry of a row of V, the label aside"""
-    of_PVOU: Any
+    position_maxima: Any
     """(position, label): the same of PVOU"""
-    of_direct: Any
+    query_maxima: Any
     """(query, label): the same of the direct table; None without one"""
     arithmetic: AbstractArithmetic
 
@@ -126,18 +126,19 @@ class RowMaxima(AbstractOutputs):
     def of(cls, V: Any, PVOU: Any, direct: Direct, arithmetic: AbstractArithmetic) -> RowMaxima:
         labels = np.arange(V.shape[1])
         with arithmetic.step("row maxima"):
-            maxima = [None if x is None else max_excluding_label(x, labels) for x in (V, PVOU, direct.table)]
-        return cls(V, PVOU, direct, *maxima, arithmetic)
+            tokens, positions = max_excluding_label(V, labels), max_excluding_label(PVOU, labels)
+            queries = None if direct.table is None else max_excluding_label(direct.table, labels)
+        return cls(V, PVOU, direct, tokens, positions, queries, arithmetic)
 
     def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
         at = np.ix_(tokens, labels)
         with self.arithmetic.step("token brackets"):
-            r = (self.of_V[at] - self.V[at]).T
+            r = (self.token_maxima[at] - self.V[at]).T
         with self.arithmetic.step("position brackets"):
-            p = (self.of_PVOU[:, labels] - self.PVOU[:, labels]).T
+            p = (self.position_maxima[:, labels] - self.PVOU[:, labels]).T
         with self.arithmetic.step("query brackets"):
             if self.direct.table is not None:
-                s = (self.of_direct[at] - self.direct.table[at]).T
+                s = (self.query_maxima[at] - self.direct.table[at]).T
             else:
                 s = self.direct.rest_upper[np.broadcast_to(tokens, (len(labels), len(tokens)))]
         return Brackets(r, s, p)

@@ -9,16 +9,16 @@ an `Evaluation`. With its `tolerance` = 8 T, its `floor` and its computed attent
 
     |computed G_o(i, t) - G_o(i, t)| <= 3 T A~ + floor / 4.                                                       (*)
 
-Proof, in the notation of `counting.evaluation` (u = 2^-53; b bounds |B|; D >= radii + 4 u (magnitudes) bounds the error of one computed B;
-A~ = A (1 + e), |e| <= t <= 0.12). The difference d = B_o - B_m is computed as dV + (dP + dE) from three rounded differences: its error is
-at most twice the radii plus u (4 |V| + 6 |P| + 6 |E|) (1 + 4 u), hence at most 2 D. |d| <= 2 b and |A~ - A| <= t A <= 1.14 t A~, so the product
-is off by at most A~ (2 D + 1.14 t 2 b + u (2 b + 2 D)) <= A~ (2.28 t b + 2.1 D + 2 u b) <= 3 T A~, as T = (1.1 t + 2 u + 1.2 gamma_k) b + D.
-Underflow of the product is at most 2^-1074 < floor / 4. QED.
+Proof, in the notation of `counting.evaluation` (u = 2^-53; b bounds |B|; D >= radii + 4 u (magnitudes) bounds the error of one
+computed B; A~ = A (1 + e), |e| <= t <= 0.12). The difference d = B_o - B_m is computed as dV + (dP + dE) from three rounded differences:
+its error is at most twice the radii plus u (4 |V| + 6 |P| + 6 |E|) (1 + 4 u), hence at most 2 D. |d| <= 2 b and
+|A~ - A| <= t A <= 1.14 t A~, so the product is off by at most A~ (2 D + 1.14 t 2 b + u (2 b + 2 D)) <= A~ (2.28 t b + 2.1 D + 2 u b)
+<= 3 T A~, as T = (1.1 t + 2 u + 1.2 gamma_k) b + D. Underflow of the product is at most 2^-1074 < floor / 4. QED.
 
-So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare: room for
-the rounding of the margin, for multiplying by a positive number, for one difference of two such bounds, and for adding up k of
-them. Likewise with minus for lower bounds. If nothing is known (`tolerance` infinite), a bound is infinite or NaN, which every comparison
-and `counting.grid` treat as "could be anything".
+So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
+room for the rounding of the margin, for multiplying by a positive number, for one difference of two such bounds, and for adding up k
+of them. Likewise with minus for lower bounds. If nothing is known (`tolerance` infinite), a bound is infinite or NaN, which every
+comparison and `counting.grid` treat as "could be anything".
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import numpy as np
-from numba import njit
 
+from compactproofs.arrays.compiling import kernel
 from compactproofs.counting.grid import class_automaton, count_on_grid, dominant_tokens, natural_unit
 
 UPPER, LOWER, RELEVANT = 0, 1, 2
@@ -38,7 +38,7 @@ _PARENTS = 3
 _RANKING_STEPS = 8
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def fill_terms(attention: Any, EVOU: Any, PVOU: Any, EU: Any, tokens: Any, label: int, query: int, G: Any, A: Any) -> None:
     """G[o, i, j] and A[i, j] for tokens[j], as in (*)."""
@@ -58,7 +58,7 @@ def fill_terms(attention: Any, EVOU: Any, PVOU: Any, EU: Any, tokens: Any, label
                 row[j] = a[j] * (d[j] + rest)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def largest_sum_upper(G: Any, A: Any, q: int, tolerance: float, floor: float, following: Any, accepting: Any, start: int) -> float:
     """Upper-bound the sum of one output's terms over all accepted sequences that end in token number q; -inf if there are none."""
@@ -86,12 +86,12 @@ def largest_sum_upper(G: Any, A: Any, q: int, tolerance: float, floor: float, fo
     return result
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def relevant_outputs(
     G: Any, A: Any, candidates: Any, q: int, tolerance: float, floor: float, following: Any, accepting: Any, start: int
 ) -> Any:
-    """Candidates that may beat the label on some accepted sequence ending in token number q: against the others the label certainly wins."""
+    """Candidates that may reach the label on some accepted sequence ending in token number q: against the others it certainly wins."""
     found = np.empty(candidates.shape[0], np.int64)
     n = 0
     for o in candidates:
@@ -101,7 +101,7 @@ def relevant_outputs(
     return found[:n]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def bounded(G: Any, A: Any, tolerance: float, floor: float, up: bool) -> Any:
     """Upper or lower bounds of one output's terms."""
@@ -114,7 +114,7 @@ def bounded(G: Any, A: Any, tolerance: float, floor: float, up: bool) -> Any:
     return h
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def worst_output(G: Any, A: Any, outputs: Any, weights: Any, tolerance: float, floor: float) -> Any:
     """Upper bounds of max_o weights[o] G_o over the given outputs. A weight that is not positive and finite makes everything infinite."""
@@ -133,7 +133,7 @@ def worst_output(G: Any, A: Any, outputs: Any, weights: Any, tolerance: float, f
     return h
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def difference(G: Any, A: Any, one: int, other: int, mu: float, tolerance: float, floor: float) -> Any:
     """Upper bounds of G_one - mu G_other, mu >= 0: where `one` spoils a sequence and `other` does not, these add up to at least zero."""
@@ -146,7 +146,7 @@ def difference(G: Any, A: Any, one: int, other: int, mu: float, tolerance: float
     return h
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def failures(
     G: Any,
@@ -225,7 +225,7 @@ def failures(
             result[LOWER] = max(result[LOWER], found)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def failures_by_class(
     G: Any,
@@ -256,7 +256,7 @@ def failures_by_class(
         result += part
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def bound_queries(
     attention: Any,
@@ -283,8 +283,8 @@ def bound_queries(
 ) -> None:
     """Bound the failures for the given query tokens (numbered among `tokens`), in the rows of `results`.
 
-    With `classes` > 0, a query with more than `small` failures is looked at again, by classes of the most attended tokens; of two bounds the
-    better stands.
+    With `classes` > 0, a query with more than `small` failures is looked at again, by classes of the most attended tokens; of two bounds
+    the better stands.
     """
     k = PVOU.shape[0]
     n = tokens.shape[0]
@@ -310,7 +310,7 @@ def bound_queries(
             result[LOWER] = max(result[LOWER], again[LOWER])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 @no_type_check
 def enumerate_failures(
     attention: Any,

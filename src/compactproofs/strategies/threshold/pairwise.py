@@ -104,8 +104,10 @@ def first_effort(weights: Weights, *, joint: bool = True, apart: bool = False, l
     """How hard to look at first, so that counting is not the bottleneck."""
     if weights.n_ctx <= 5:
         return Effort(400, classes=12, joint=joint, apart=apart, lower=lower)
-    steps = 50 if weights.n_ctx > 10 or apart else 100
-    return Effort(steps, classes=12, joint=joint, apart=apart, lower=lower, ignore=1e-6 if weights.d_vocab <= 64 else 1e-5)
+    if apart:
+        return Effort(25, joint=joint, apart=True, lower=lower)
+    steps = 50 if weights.n_ctx > 10 else 100
+    return Effort(steps, classes=12, joint=joint, lower=lower, ignore=1e-6 if weights.d_vocab <= 64 else 1e-5)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,7 +73,7 @@ class Hints:
         """Useless but valid hints of the right sizes."""
         v, out = weights.d_vocab, weights.d_vocab_out
         nothing = np.zeros((out, v))
-        return cls(np.ones((out, out)), np.zeros(out), np.zeros(v), nothing, nothing.astype(np.int64), Directions.blank(weights), 1)
+        return cls(np.ones((out, out)), np.zeros(out), np.zeros(v), nothing, nothing.astype(np.int64), Directions.blank(weights), steps=1)
 
     def checked(self, weights: Weights) -> Hints:
         """These hints if they are of the right shapes; numbers that are not finite are replaced."""
@@ -88,11 +88,16 @@ class Hints:
         def finite(x: np.ndarray) -> np.ndarray:
             return np.nan_to_num(np.asarray(x, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
-        numbers = (finite(x) for x in (self.output_weights, self.mu, self.shift, self.label_shift))
-        return Hints(*numbers, self.pool_of, self.directions, int(self.steps))
+        return replace(
+            self,
+            output_weights=finite(self.output_weights),
+            mu=finite(self.mu),
+            shift=finite(self.shift),
+            label_shift=finite(self.label_shift),
+        )
 
 
-def find_hints(weights: Weights, task: AbstractTask, pools: int) -> Hints:
+def find_hints(weights: Weights, pools: int) -> Hints:
     """Search, in float64, uncharged. Weights make one copy of the label worth about -1 against every output."""
     with np.errstate(all="ignore"):
         tables = float_circuits(weights)
@@ -108,7 +113,7 @@ def find_hints(weights: Weights, task: AbstractTask, pools: int) -> Hints:
             mu=mu,
             shift=tables.EQKE.max(axis=1),
             label_shift=label_shift,
-            pool_of=_pools(tables.EU - mu, output_weights, label_shift, tables.EQKE, pools),
+            pool_of=_pools(tables.EU - mu, output_weights, label_shift, pools),
             directions=find_directions(weights),
             steps=counting_steps(weights.n_ctx),
         )
@@ -119,7 +124,7 @@ def counting_steps(n_ctx: int) -> int:
     return 100 if n_ctx <= 10 else 50
 
 
-def _pools(direct: np.ndarray, output_weights: np.ndarray, label_shift: np.ndarray, EQKE: np.ndarray, pools: int) -> np.ndarray:
+def _pools(direct: np.ndarray, output_weights: np.ndarray, label_shift: np.ndarray, pools: int) -> np.ndarray:
     """(label, q): queries with a similar direct path together, in `pools` pools of equal size among queries up to the label."""
     out, v = label_shift.shape
     result = np.zeros((out, v), dtype=np.int64)
@@ -180,8 +185,8 @@ class Tabled(AbstractStrategy):
         """
         require_ieee754()
         hints = request.shared.get(
-            ("threshold hints", request.weights, request.task, self.pools),
-            lambda: find_hints(request.weights, request.task, max(self.pools, 1)),
+            ("threshold hints", request.weights, self.pools),
+            lambda: find_hints(request.weights, max(self.pools, 1)),
         )
         failures, operations = self.failures(request.weights, request.task, hints, Rigorous())
         return Bound(
@@ -315,8 +320,8 @@ class _Run:
             return EQKE, EQKE, EQKP
         kind = AttentionError(self.strategy.attention_error)
         scores = approximate_scores(kind, self.weights, self.hints.directions, self.arithmetic)
-        self.factors, self.error = scores.factors, scores.error_upper * np.ones(self.weights.d_vocab)
         with self.arithmetic.step("attention scores"):
+            self.factors, self.error = scores.factors, scores.error_upper * np.ones(self.weights.d_vocab)
             return scores.approximate, scores.approximate + self.error[:, None], scores.EQKP
 
     def failures_of_labels(self, labels: list[int]) -> tuple[int, int]:

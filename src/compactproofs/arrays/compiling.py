@@ -1,0 +1,46 @@
+"""Compiled functions whose cache on disk knows all the code it was made from.
+
+numba compiles callees into their callers, but its cache looks only at the caller's own file: after a change to a callee, an old machine
+code of the caller would still be used, and a repaired proof would go on being wrong. Here the cache's stamp is a hash of every file of
+the package that holds compiled functions. Where this numba has no such stamp, nothing is cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+FILES = (
+    "arrays/compiling.py",
+    "counting/additive.py",
+    "counting/grid.py",
+    "counting/kernels.py",
+    "strategies/subcubic/published_search.py",
+    "strategies/threshold/pairs.py",
+)
+"""Files of the package with compiled functions, and this one."""
+
+
+@cache
+def fingerprint() -> str:
+    """A hash of all compiled functions' sources."""
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for name in FILES:
+        digest.update((package / name).read_bytes())
+    return digest.hexdigest()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile on first call, without the interpreter lock, cached on disk for as long as no kernel changes."""
+    compiled = njit(nogil=True, cache=True)(function)
+    index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if not hasattr(index, "_source_stamp"):
+        return njit(nogil=True)(function)
+    index._source_stamp = fingerprint()
+    return compiled

@@ -1,0 +1,67 @@
+"""Tasks that are not max-of-K, as small automata, with a plain function that says the same."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from compactproofs.tasks import AbstractTask, LabellingAutomaton
+
+
+@dataclass(frozen=True)
+class Named(AbstractTask):
+    """A task of `KINDS` by its name."""
+
+    kind: str
+    n_ctx: int
+    d_vocab: int
+
+    @property
+    def spec(self):
+        return self.kind
+
+    @property
+    def title(self):
+        return f"the {self.kind} of {self.n_ctx} tokens"
+
+    @cached_property
+    def automaton(self):
+        return KINDS[self.kind][0](self.d_vocab)
+
+    def label_of(self, sequence):
+        return KINDS[self.kind][1](sequence)
+
+
+def _minimum(v):
+    tokens = np.arange(v)
+    return LabellingAutomaton(np.minimum.outer(tokens, tokens), tokens, v - 1)
+
+
+def _parity(v):
+    tokens = np.arange(v)
+    return LabellingAutomaton(np.stack([tokens % 2, 1 - tokens % 2]), np.array([0, 1]), 0)
+
+
+def _first(v):
+    tokens = np.arange(v)
+    return LabellingAutomaton(np.vstack([np.repeat(tokens[:, None], v, axis=1), tokens]), np.append(tokens, 0), v)
+
+
+def _last(v):
+    tokens = np.arange(v)
+    return LabellingAutomaton(np.tile(tokens, (v, 1)), tokens, 0)
+
+
+def _has_zero(v):
+    """Label 4, which need not be a token, if a zero occurs, else 1."""
+    after = (np.arange(v) == 0).astype(np.int64)
+    return LabellingAutomaton(np.stack([after, np.ones(v, dtype=np.int64)]), np.array([1, 4]), 0)
+
+
+KINDS = {
+    "minimum": (_minimum, min),
+    "parity": (_parity, lambda x: sum(x) % 2),
+    "first": (_first, lambda x: x[0]),
+    "last": (_last, lambda x: x[-1]),
+    "has zero": (_has_zero, lambda x: 4 if 0 in x else 1),
+}

@@ -1,0 +1,25 @@
+import re
+from pathlib import Path
+
+import compactproofs
+from compactproofs.arrays import compiling
+from compactproofs.counting.additive import count_at_least_zero, count_exponent
+
+PACKAGE = Path(compactproofs.__file__).parent
+
+
+def test_every_file_with_compiled_functions_is_part_of_the_fingerprint():
+    holders = {str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py") if re.search(r"^@(kernel|njit|numba\.)", p.read_text(), re.M)}
+    assert holders | {"arrays/compiling.py"} == set(compiling.FILES)
+
+
+def test_a_change_of_any_kernel_makes_cached_machine_code_stale(monkeypatch):
+    stamp = count_at_least_zero._cache._cache_file._source_stamp
+    assert stamp == compiling.fingerprint() and len(stamp) == 64
+    monkeypatch.setattr(compiling, "fingerprint", lambda: "another")
+    again = compiling.kernel(count_at_least_zero.py_func)
+    assert again._cache._cache_file._source_stamp == "another"
+
+
+def test_kernels_still_run():
+    assert count_exponent(20, 64) == 59
