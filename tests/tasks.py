@@ -58,10 +58,19 @@ def _has_zero(v):
     return LabellingAutomaton(np.stack([after, np.ones(v, dtype=np.int64)]), np.array([1, 4]), 0)
 
 
+def _mostly_zero(v):
+    """Label 0 if more than half of the first tokens (at most 9) are zero, else 2: several states accept each label."""
+    states = [(zeros, others) for zeros in range(10) for others in range(10)]
+    number = {state: i for i, state in enumerate(states)}
+    step = [[number[min(z + (t == 0), 9), min(o + (t > 0), 9)] for t in range(v)] for z, o in states]
+    return LabellingAutomaton(np.array(step), np.array([0 if z > o else 2 for z, o in states]), number[0, 0])
+
+
 KINDS = {
     "minimum": (_minimum, min),
     "parity": (_parity, lambda x: sum(x) % 2),
     "first": (_first, lambda x: x[0]),
     "last": (_last, lambda x: x[-1]),
+    "mostly zero": (_mostly_zero, lambda x: 0 if 2 * x.count(0) > len(x) else 2),
     "has zero": (_has_zero, lambda x: 4 if 0 in x else 1),
 }

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.registry import strategies
     from compactproofs.strategies.subcubic import Subcubic
+    from compactproofs.strategies.threshold import (
+        ThresholdBest,
+        ThresholdBlocks,
+        ThresholdCubic,
+        ThresholdCubicPooled,
+        ThresholdExactOutput,
+        ThresholdQuadraticPooled,
+        ThresholdQuartic,
+    )
     from compactproofs.tasks import MaxOfK
 
 __all__ = [
@@ -30,6 +39,13 @@ __all__ = [
     "MaxOfK",
     "Proof",
     "Subcubic",
+    "ThresholdBest",
+    "ThresholdBlocks",
+    "ThresholdCubic",
+    "ThresholdCubicPooled",
+    "ThresholdExactOutput",
+    "ThresholdQuadraticPooled",
+    "ThresholdQuartic",
     "Weights",
     "__version__",
     "accuracy",
@@ -51,6 +67,13 @@ _HOME = {
     "MaxOfK": "compactproofs.tasks",
     "Proof": "compactproofs.strategies.base",
     "Subcubic": "compactproofs.strategies.subcubic",
+    "ThresholdBest": "compactproofs.strategies.threshold",
+    "ThresholdBlocks": "compactproofs.strategies.threshold",
+    "ThresholdCubic": "compactproofs.strategies.threshold",
+    "ThresholdCubicPooled": "compactproofs.strategies.threshold",
+    "ThresholdExactOutput": "compactproofs.strategies.threshold",
+    "ThresholdQuadraticPooled": "compactproofs.strategies.threshold",
+    "ThresholdQuartic": "compactproofs.strategies.threshold",
     "Weights": "compactproofs.model.weights",
     "accuracy": "compactproofs.measuring",
     "forward": "compactproofs.model.forward",

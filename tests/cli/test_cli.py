@@ -103,7 +103,7 @@ def test_prove_prints_a_clean_table_in_a_pipe(small_model):
 
 def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
     proofs = json.loads(run("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
-    assert len(proofs) == 252 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
+    assert len(proofs) == 318 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
     assert {p["status"] for p in proofs if not p["sound"]} == {"computed"}
     lines = run("prove", small_model, "--family", "subcubic").stdout.splitlines()
     assert sum(line.startswith("* ") for line in lines) >= 1
@@ -117,6 +117,14 @@ def test_max_flops_keeps_to_short_proofs(small_model):
     assert 0 < len(kept) < len(every) and all(p["flops"] <= limit for p in kept)
     refused = run("prove", small_model, "--all", "--max-flops", 1, check=False)
     assert refused.returncode == 2 and "the shortest of these proofs takes" in refused.stderr
+
+
+def test_prove_alone_runs_the_portfolio_and_upper_gives_an_interval():
+    (proof,) = json.loads(run("prove", "max-of-4", "--upper", "--json", "-").stdout)
+    assert proof["strategy"] == "threshold-best" and proof["family"] == "threshold"
+    assert proof["correct_at_least"] == proof["correct_at_most"] == "16765732"  # exact, as by brute force
+    (cubic,) = json.loads(run("prove", "max-of-4", "--strategy", "cubic", "--upper", "--json", "-").stdout)
+    assert int(cubic["correct_at_least"]) < 16765732 <= int(cubic["correct_at_most"]) < 16777216
 
 
 def test_a_strategy_can_be_named_with_its_choices():

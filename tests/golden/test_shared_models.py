@@ -71,3 +71,21 @@ def test_attention_error_bounds_are_those_of_the_authors_code(name):
     for error in AttentionError:
         ours = approximate_scores(error, weights, find_directions(weights), Float64()).error_upper
         assert float(ours.max() * weights.d_head**0.5) == pytest.approx(published[error.value], rel=1e-4, abs=1e-9)
+
+
+@needs_models
+@pytest.mark.parametrize("name", K4)
+def test_the_portfolio_finds_the_golden_count_without_brute_force(name):
+    proof = cp.prove(model(name), "threshold-best", upper=True)
+    assert str(proof.correct_at_least) == str(proof.correct_at_most) == golden(name)["brute_force"]["correct"]
+
+
+@needs_models
+@pytest.mark.parametrize("name", ALL)
+def test_threshold_proofs_beat_the_published_cubic_bound_and_stay_below_the_upper_bound(name):
+    weights = model(name)
+    cubic = cp.prove(weights, "cubic")
+    for strategy, ratio in (("threshold-quartic", 0.9995), ("threshold-cubic", 0.998), ("threshold-cubic-pooled", 0.99)):
+        proof = cp.prove(weights, strategy, upper=True)
+        assert cubic.lower < proof.lower <= proof.upper
+        assert proof.lower > ratio * proof.upper

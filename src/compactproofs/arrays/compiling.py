@@ -40,7 +40,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first call, without the interpreter lock, cached on disk for as long as no kernel changes."""
     compiled = njit(nogil=True, cache=True)(function)
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if not hasattr(index, "_source_stamp"):
+    if index is None or not hasattr(index, "_source_stamp"):
         return njit(nogil=True)(function)
     index._source_stamp = fingerprint()
     return compiled

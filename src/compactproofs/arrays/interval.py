@@ -212,9 +212,19 @@ def _subtract(x: Interval, y: Interval) -> Interval:
 
 
 def _multiply(x: Interval, y: Interval) -> Interval:
+    if y.lower is y.upper and bool(((y.lower > 0) & (y.lower < np.inf)).all()):
+        return _scale(x, y.lower)
     exact_zero = ((x.lower == 0) & (x.upper == 0)) | ((y.lower == 0) & (y.upper == 0))
     corners = ((x.lower, y.lower), (x.lower, y.upper), (x.upper, y.lower), (x.upper, y.upper))
     return _hull_of_corners([rounding.rounded_product(a, b) for a, b in corners], exact_zero)
+
+
+def _scale(x: Interval, factor: Endpoint) -> Interval:
+    """Product with positive finite numbers: monotone, so each end by itself, one step outward; an end that is exactly zero stays."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        lower, upper = x.lower * factor, x.upper * factor
+    lower, upper = np.where(x.lower == 0, lower, rounding.step_down(lower)), np.where(x.upper == 0, upper, rounding.step_up(upper))
+    return Interval(lower, upper)
 
 
 def _divide(x: Interval, y: Interval) -> Interval:

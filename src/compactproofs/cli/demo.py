@@ -13,6 +13,7 @@ def demo(json_path: JsonOption = None) -> None:
     from compactproofs.proving import prove, prove_many
     from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.subcubic import Subcubic
+    from compactproofs.strategies.threshold import ThresholdCubic, ThresholdCubicPooled
 
     small, large = zoo("max-of-4"), zoo("max-of-20")
     record = zoo_record("max-of-4")
@@ -28,7 +29,8 @@ def demo(json_path: JsonOption = None) -> None:
     output.say()
     output.say("3. Shorter proofs: what understanding the model buys")
     with progress_bar("proving") as progress:
-        shorter = list(prove_many(small, [Subcubic("mean_query+max_diff", "max_diff"), Subcubic(), Cubic()], progress=progress))
+        chosen = [Subcubic("mean_query+max_diff", "max_diff"), Subcubic(), Cubic(), ThresholdCubicPooled(), ThresholdCubic()]
+        shorter = sorted(prove_many(small, chosen, progress=progress), key=lambda p: p.lower)
     output.table(
         ["proof", "accuracy at least", "FLOPs"],
         [[p.label, f"{p.lower:.6f}", brief_integer(p.flops)] for p in [*shorter, proof]],
@@ -38,14 +40,18 @@ def demo(json_path: JsonOption = None) -> None:
     refused = prove(large, "brute-force")
     output.say(f"   {refused.reason}")
     long = prove(large, "cubic")
-    output.say(f"   The cubic proof: accuracy at least {long.lower:.6f} ({long.seconds:.2f} s). A theorem.")
+    output.say(f"   The paper's cubic proof: accuracy at least {long.lower:.6f} ({long.seconds:.2f} s). A theorem.")
+    pooled = prove(large, "threshold-cubic-pooled")
+    output.say(f"   A threshold proof: at least {pooled.lower:.6f} ({pooled.seconds:.2f} s). A theorem too.")
+    best = prove(large, "threshold-best", upper=True, seconds=5.0)
+    output.say(f"   The best within 5 s: between {best.lower:.6f} and {best.upper:.6f} ({best.seconds:.1f} s). Still a theorem.")
     with progress_bar("sampling") as progress:
         sampled = accuracy(large, samples=200_000, progress=progress)
     interval = f"[{sampled.interval[0]:.6f}, {sampled.interval[1]:.6f}]"
     output.say(f"   A sample of {sampled.total}: {100 * sampled.confidence:g} % interval {interval}. Not a theorem.")
     output.say()
     output.say("Try next:")
-    output.say("   compactproofs prove max-of-10 --all")
+    output.say("   compactproofs prove max-of-10 --upper")
     output.say("   compactproofs prove YOUR_MODEL.safetensors --upper")
     output.say("   compactproofs strategies")
     output.result(
@@ -53,6 +59,8 @@ def demo(json_path: JsonOption = None) -> None:
             "proof": proof.as_json(),
             "shorter": [p.as_json() for p in shorter],
             "long": long.as_json(),
+            "pooled": pooled.as_json(),
+            "best": best.as_json(),
             "refused": refused.as_json(),
             "sampled": sampled.as_json(),
         }

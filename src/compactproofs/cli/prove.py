@@ -26,12 +26,14 @@ def prove(
         str, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired, published or both.")
     ] = "repaired",
     max_flops: Annotated[float | None, typer.Option("--max-flops", metavar="N", help="Keep to strategies within this many FLOPs.")] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="Do not run a strategy that would take longer than this.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Budget of threshold-best; do not run another strategy that would take longer.")
+    ] = 60.0,
     upper: Annotated[bool, typer.Option("--upper", help="Prove an upper bound on accuracy too.")] = False,
     task: TaskOption = "max",
     json_path: JsonOption = None,
 ) -> None:
-    """Prove a lower bound on the model's accuracy over all inputs.
+    """Prove a lower bound on the model's accuracy over all inputs; without a strategy, by threshold-best, the tightest we have.
 
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
     infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
@@ -42,7 +44,7 @@ def prove(
     from compactproofs.proving import prove_many
     from compactproofs.tasks import task_for
 
-    chosen = _chosen(strategy or [], every, family, variant)
+    chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task)
@@ -50,6 +52,8 @@ def prove(
         chosen = _within(chosen, max_flops, weights, problem)
     with progress_bar("proving") as progress:
         proofs = list(prove_many(weights, chosen, problem, upper=upper, seconds=seconds, progress=progress))
+    if max_flops is not None:  # counting depends on the weights, so some turn out longer than their sizes say
+        proofs = _short(proofs, max_flops)
     proofs.sort(key=lambda proof: proof.flops)
     _show(output, proofs)
     if output.for_people and len(proofs) > 1:
@@ -57,11 +61,11 @@ def prove(
     output.result([proof.as_json() for proof in proofs])
 
 
-def _chosen(names: list[str], every: bool, family: str | None, variant: str) -> list[AbstractStrategy]:
+def _chosen(names: list[str], every: bool, family: str | None, variant: str, max_flops: float | None) -> list[AbstractStrategy]:
     from compactproofs.strategies.registry import DEFAULT, all_strategies, strategy
 
     picked = [strategy(name) for name in names]
-    if every or family is not None:
+    if every or family is not None or (max_flops is not None and not names):
         picked += [s for s in all_strategies(family, variant) if s not in picked]
     return picked or [strategy(DEFAULT)]
 
@@ -73,6 +77,16 @@ def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Weights, 
     kept = [s for s, flops in zip(chosen, lengths, strict=True) if flops <= max_flops]
     if not kept:
         raise StrategyError(f"--max-flops {max_flops:g}: the shortest of these proofs takes {brief_integer(min(lengths))} FLOPs")
+    return kept
+
+
+def _short(proofs: list[Proof], max_flops: float) -> list[Proof]:
+    from compactproofs.errors import StrategyError
+
+    kept = [proof for proof in proofs if proof.flops <= max_flops]
+    if not kept:
+        shortest = brief_integer(min(proof.flops for proof in proofs))
+        raise StrategyError(f"--max-flops {max_flops:g}: the shortest of these proofs takes {shortest} FLOPs")
     return kept
 
 

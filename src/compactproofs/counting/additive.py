@@ -28,7 +28,8 @@ FORBIDDEN = -(1 << 62)
 LARGEST = 1 << 40
 """Scores must lie within plus and minus this."""
 
-_MASS_BITS = 61  # all counts together stay below 2^61 units
+_MASS_BITS = 61
+"""All counts together stay below 2^61 units, and what rounding up adds: at most one unit per entry and position, times the tokens."""
 
 
 @kernel

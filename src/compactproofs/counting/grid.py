@@ -106,7 +106,9 @@ def natural_unit(h: Any, last: Any, usual: int, token: int) -> float:
         if last[j]:
             allowed += 1
             at_last = abs(h[k - 1, j])
-    return max(unit, at_last) if allowed == 1 else unit
+    if allowed == 1:
+        unit = max(unit, at_last)
+    return max(unit, 1e-280)
 
 
 @kernel

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from compactproofs.arrays.environment import require_ieee754
 from compactproofs.counting.additive import count_exponent
 from compactproofs.counting.brute_force import available_cores
 from compactproofs.counting.evaluation import Evaluation, prepare
@@ -49,9 +50,11 @@ class Failures:
     lower: list[int]
 
     def tighten(self, query: int, upper: int, lower: int) -> None:
-        """Keep the better of old and new bounds."""
+        """Keep the better of old and new bounds. Bounds that contradict each other can only be an error of this package."""
         self.upper[query] = min(self.upper[query], upper)
         self.lower[query] = max(self.lower[query], lower)
+        if not 0 <= self.lower[query] <= self.upper[query]:
+            raise RuntimeError(f"contradictory bounds {self.lower[query]} and {self.upper[query]} for query {query}: please report this")
 
     def gap(self, query: int) -> int:
         return self.upper[query] - self.lower[query]
@@ -123,7 +126,7 @@ class Engine:
         e, a = self.evaluation, self.automata[label]
         results, work = np.zeros((len(queries), 3), dtype=np.int64), np.zeros(1, dtype=np.int64)
         n = len(a.tokens)
-        small = int(effort.ignore * float(self.weights.d_vocab) ** (self.weights.n_ctx - 1)) >> count_exponent(self.weights.n_ctx, n)
+        small = fraction_of(self.weights.d_vocab ** (self.weights.n_ctx - 1), effort.ignore) >> count_exponent(self.weights.n_ctx, n)
         pairs.bound_queries(
             *(e.attention, e.EVOU, e.PVOU, e.EU),
             *(a.tokens, queries, label, usual_token(a, label)),
@@ -139,10 +142,20 @@ def usual_token(automaton: LabelAutomaton, label: int) -> int:
     return int(found[0]) if len(found) else 0
 
 
+def fraction_of(total: int, part: float) -> int:
+    """About part * total, for totals beyond floating point."""
+    return total * int(part * 2**40) >> 40
+
+
 def in_threads(function: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
-    """Results in any order, from as many threads as there are cores (the kernels release the interpreter lock)."""
+    """Results in order, from as many threads as there are cores (the kernels release the interpreter lock)."""
+
+    def checked(item: Item) -> Result:
+        require_ieee754()  # a mode of the processor that each thread has for itself
+        return function(item)
+
     if len(items) == 1:
-        yield function(items[0])
+        yield checked(items[0])
         return
     with ThreadPoolExecutor(available_cores()) as pool:
-        yield from pool.map(function, items)
+        yield from pool.map(checked, items)

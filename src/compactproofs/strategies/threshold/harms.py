@@ -209,8 +209,9 @@ def harms_of_factored_pools(
 ) -> Any:
     """`harms_of_pools` without a table of scores: they are a sum of outer products c[q] d[t] plus an error in [0, error_upper[q]].
 
-    Relative to the score of the token centre[label], c[q] (d[t] - d[centre]) lies between its values at the least and the greatest c of
-    the pool, so the worst over the pool needs no look at each query.
+    The constant c[q] d[centre], with centre a token for each label, is subtracted from the scores of query q (and the least error of the
+    query with it). What remains, c[q] (d[t] - d[centre]), lies between its values at the least and the greatest c of the pool, so the
+    worst over the pool needs no look at each query.
 
     Guarantee: as `harms_of_pools`.
     Cost: O(labels tokens (factors + n_ctx)).
@@ -219,7 +220,8 @@ def harms_of_factored_pools(
     with arithmetic.step("worst attention of a pool"):
         upper = error_upper[queries].max(axis=2)[:, :, None]
         lower, own_lower = np.zeros((1, 1, 1)), np.zeros((1, 1))
-        for column, row in factors:
+        for pair in factors:
+            column, row = (arithmetic.array(x) if isinstance(x, np.ndarray) else x for x in pair)  # hints are exact numbers
             distance = row[tokens][None] - row[centre][:, None]
             c = column[queries]
             ends = c.max(axis=2)[:, :, None] * distance[:, None], c.min(axis=2)[:, :, None] * distance[:, None]

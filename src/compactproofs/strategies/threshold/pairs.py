@@ -13,12 +13,18 @@ Proof, in the notation of `counting.evaluation` (u = 2^-53; b bounds |B|; D >= r
 computed B; A~ = A (1 + e), |e| <= t <= 0.12). The difference d = B_o - B_m is computed as dV + (dP + dE) from three rounded differences:
 its error is at most twice the radii plus u (4 |V| + 6 |P| + 6 |E|) (1 + 4 u), hence at most 2 D. |d| <= 2 b and
 |A~ - A| <= t A <= 1.14 t A~, so the product is off by at most A~ (2 D + 1.14 t 2 b + u (2 b + 2 D)) <= A~ (2.28 t b + 2.1 D + 2 u b)
-<= 3 T A~, as T = (1.1 t + 2 u + 1.2 gamma_k) b + D. Underflow of the product is at most 2^-1074 < floor / 4. QED.
+<= 3 T A~, as T = (1.1 t + 2 u + 1.2 gamma_k) b + D. Where attention itself underflows, or its exponent is below
+-800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.
 
 So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
 room for the rounding of the margin, for multiplying by a positive number, for one difference of two such bounds, and for adding up k
-of them. Likewise with minus for lower bounds. If nothing is known (`tolerance` infinite), a bound is infinite or NaN, which every
-comparison and `counting.grid` treat as "could be anything".
+of them. Likewise with minus for lower bounds. If float64 knows nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN
+becomes infinite. Weights and multipliers are kept within 1e-100 .. 1e100, so that products of them do not overflow to minus infinity.
+
+`enumerate_failures` also adds up h, the maximum over outputs. Say the computed sum is negative. Let P and N be the sums of the positive
+and of the absolute negative h of the sequence: P <= N (1 + O(gamma)), so the rounding of the sum is at most 2.01 gamma_{k+1} N. Where
+h < 0, every output o has w_o |G_o| >= |h|, and its own spare is at least 5 T / (2 b) |h| >= (3 gamma_k + 704 u) |h|, as t >= 2^-45.
+Adding up, each output's exact weighted sum is at most the exact sum of h minus its spare, hence negative.
 """
 
 from __future__ import annotations
@@ -33,9 +39,19 @@ from compactproofs.counting.grid import class_automaton, count_on_grid, dominant
 UPPER, LOWER, RELEVANT = 0, 1, 2
 """What the entries of a `result` mean: bounds on the number of failures, and how many outputs had to be looked at."""
 
+ANY = (1 << 62) - 1
+"""More than any count in its units; the sum of two such still fits."""
+
 _MULTIPLIERS = (0.3, 0.6, 0.8, 0.9)
 _PARENTS = 3
 _RANKING_STEPS = 8
+
+
+@kernel
+@no_type_check
+def known(x: float) -> float:
+    """The number, or infinity if it is none: what is not known could be anything."""
+    return x if x == x else np.inf
 
 
 @kernel
@@ -77,12 +93,12 @@ def largest_sum_upper(G: Any, A: Any, q: int, tolerance: float, floor: float, fo
                 if z >= 0:
                     x = best[s] + (G[i, j] + (tolerance * A[i, j] + floor))
                     if not x <= new[z]:
-                        new[z] = x
+                        new[z] = known(x)
         best, new = new, best
     result = -np.inf
     for s in range(n_states):
-        if accepting[s] and not best[s] <= result:
-            result = best[s]
+        if accepting[s]:
+            result = max(result, best[s])
     return result
 
 
@@ -117,20 +133,31 @@ def bounded(G: Any, A: Any, tolerance: float, floor: float, up: bool) -> Any:
 @kernel
 @no_type_check
 def worst_output(G: Any, A: Any, outputs: Any, weights: Any, tolerance: float, floor: float) -> Any:
-    """Upper bounds of max_o weights[o] G_o over the given outputs. A weight that is not positive and finite makes everything infinite."""
+    """Upper bounds of max_o weights[o] G_o over the given outputs. A weight outside 1e-100 .. 1e100 makes everything infinite."""
     k, n = A.shape
     h = np.full((k, n), -np.inf)
     for o in outputs:
         w = weights[o]
-        if not 0.0 < w < np.inf:
+        if not 1e-100 <= w <= 1e100:
             h[:] = np.inf
             return h
         for i in range(k):
             for j in range(n):
                 x = w * (G[o, i, j] + (tolerance * A[i, j] + floor))
                 if not x <= h[i, j]:
-                    h[i, j] = x
+                    h[i, j] = known(x)
     return h
+
+
+@kernel
+@no_type_check
+def balanced(units: Any, outputs: Any) -> Any:
+    """Hint: weights that make the units of all outputs equal; the largest weight is 1."""
+    smallest = units[outputs].min()
+    weights = np.ones(units.shape[0])
+    for o in outputs:
+        weights[o] = max(smallest / units[o], 1e-100)
+    return weights
 
 
 @kernel
@@ -139,7 +166,7 @@ def difference(G: Any, A: Any, one: int, other: int, mu: float, tolerance: float
     """Upper bounds of G_one - mu G_other, mu >= 0: where `one` spoils a sequence and `other` does not, these add up to at least zero."""
     k, n = A.shape
     h = np.empty((k, n))
-    mu = max(mu, 0.0)
+    mu = min(max(mu, 0.0), 1e100)
     for i in range(k):
         for j in range(n):
             h[i, j] = (G[one, i, j] - mu * G[other, i, j]) + (1.0 + mu) * (tolerance * A[i, j] + floor)
@@ -185,9 +212,9 @@ def failures(
     units = np.ones(G.shape[0])
     for o in outputs:
         units[o] = natural_unit(G[o], last, usual, token)
-    best = 1 << 62
+    best = ANY
     if joint:
-        h = worst_output(G, A, outputs, 1.0 / units, tolerance, floor)
+        h = worst_output(G, A, outputs, balanced(units, outputs), tolerance, floor)
         unit = natural_unit(h, last, usual, token)
         best = count_on_grid(h, last, unit, steps, token, following, accepting, start, True, work)
     result[UPPER] = best
@@ -213,7 +240,7 @@ def failures(
                     h = difference(G, A, o, p, mu * units[o] / units[p], tolerance, floor)
                     unit = natural_unit(h, last, usual, token)
                     term = min(term, count_on_grid(h, last, unit, steps, token, following, accepting, start, True, work))
-            total += term
+            total = min(total + term, ANY)
             if total >= best:
                 break
         result[UPPER] = min(best, total)
@@ -253,7 +280,9 @@ def failures_by_class(
         product, accept = class_automaton(following, accepting, order, c)
         token = order[c] if c < order.shape[0] else usual
         failures(G, A, candidates, q, usual, token, tolerance, floor, product, accept, start, steps, joint, apart, lower, part, work)
-        result += part
+        result[UPPER] = min(result[UPPER] + part[UPPER], ANY)
+        result[LOWER] += part[LOWER]
+        result[RELEVANT] = max(result[RELEVANT], part[RELEVANT])
 
 
 @kernel
@@ -291,6 +320,10 @@ def bound_queries(
     G = np.empty((EVOU.shape[1], k, n))
     A = np.empty((k, n))
     wrong = np.array([o for o in range(EVOU.shape[1]) if o != label])
+    if not tolerance < np.inf:  # float64 knows nothing about these weights
+        results[:, UPPER] = ANY
+        results[:, LOWER] = 0
+        return
     weight = np.empty(n)
     again = np.zeros(3, np.int64)
     for x in range(queries.shape[0]):
@@ -339,6 +372,9 @@ def enumerate_failures(
     n_states = following.shape[0]
     G = np.empty((EVOU.shape[1], k, n))
     A = np.empty((k, n))
+    result[:] = 0
+    if not tolerance < np.inf:
+        return False
     fill_terms(attention, EVOU, PVOU, EU, tokens, label, tokens[q], G, A)
     wrong = np.array([o for o in range(EVOU.shape[1]) if o != label])
     outputs = relevant_outputs(G, A, wrong, q, tolerance, floor, following, accepting, start)
@@ -349,10 +385,10 @@ def enumerate_failures(
         return True
     last = np.zeros(n, np.bool_)
     last[q] = True
-    weights = np.ones(G.shape[0])
+    units = np.ones(G.shape[0])
     for o in outputs:
-        weights[o] = 1.0 / natural_unit(G[o], last, usual, usual)
-    h = worst_output(G, A, outputs, weights, tolerance, floor)
+        units[o] = natural_unit(G[o], last, usual, usual)
+    h = worst_output(G, A, outputs, balanced(units, outputs), tolerance, floor)
     ahead = np.full((k + 1, n_states), -np.inf)  # the most that the rest can add
     for s in range(n_states):
         if accepting[s]:
@@ -364,7 +400,7 @@ def enumerate_failures(
                 if z >= 0 and ahead[i + 1, z] != -np.inf:
                     x = h[i, j] + ahead[i + 1, z]
                     if not x <= ahead[i, s]:
-                        ahead[i, s] = x
+                        ahead[i, s] = known(x)
     bound = np.zeros(k + 1)
     state = np.zeros(k + 1, np.int64)
     mass = np.zeros(k + 1)

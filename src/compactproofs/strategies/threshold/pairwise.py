@@ -11,7 +11,7 @@ from compactproofs.counting.brute_force import available_cores
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
-from compactproofs.strategies.threshold.engine import Effort, Engine, Failures
+from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, fraction_of
 from compactproofs.strategies.threshold.tabled import ThresholdCubic, ThresholdCubicPooled
 from compactproofs.tasks import AbstractTask
 
@@ -217,7 +217,7 @@ def refine(engine: Engine, failures: dict[int, Failures], deadline: float) -> No
     queue = [(-f.gap(q), 0, label, q) for label, f in failures.items() for q in range(len(f.totals)) if f.gap(q) > 0]
     heapq.heapify(queue)
     gap = -sum(entry[0] for entry in queue)
-    while queue and gap > NARROW * total and time.perf_counter() < deadline:
+    while queue and gap > fraction_of(total, NARROW) and time.perf_counter() < deadline:
         batch = [heapq.heappop(queue) for _ in range(min(_BATCH, len(queue)))]
         level = min(entry[1] for entry in batch)
         now = [entry for entry in batch if entry[1] == level]

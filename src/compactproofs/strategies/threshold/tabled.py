@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,14 +14,15 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
 from compactproofs.circuits.tables import direct_table, float_circuits, score_tables, value_tables
 from compactproofs.counting.additive import count_exponent
+from compactproofs.counting.brute_force import available_cores
 from compactproofs.counting.grid import count_tables
-from compactproofs.errors import StrategyError
+from compactproofs.errors import InfeasibleError, StrategyError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores, find_directions
 from compactproofs.strategies.subcubic.direct_path import direct_bound
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath
-from compactproofs.strategies.threshold.engine import in_threads, usual_token
+from compactproofs.strategies.threshold.engine import fraction_of, in_threads, usual_token
 from compactproofs.strategies.threshold.harms import (
     AbstractOutputs,
     Attention,
@@ -77,23 +78,29 @@ class Hints:
 
     def checked(self, weights: Weights) -> Hints:
         """These hints if they are of the right shapes; numbers that are not finite are replaced."""
-        v, out = weights.d_vocab, weights.d_vocab_out
+        v, d, out = weights.d_vocab, weights.d_model, weights.d_vocab_out
         wanted = {"output_weights": (out, out), "mu": (out,), "shift": (v,), "label_shift": (out, v), "pool_of": (out, v)}
         for name, shape in wanted.items():
             if np.shape(getattr(self, name)) != shape:
                 raise StrategyError(f"hint {name} of shape {np.shape(getattr(self, name))}; expected {shape}")
-        if self.pool_of.dtype.kind not in "iu":
-            raise StrategyError(f"hint pool_of of type {self.pool_of.dtype}; expected integers")
+        found = [np.shape(direction) for direction in vars(self.directions).values()]
+        if found != [(v,)] * 4 + [(d,)] * 3:
+            raise StrategyError(f"directions of shapes {found}; expected four of ({v},) and three of ({d},)")
+        pool_of = np.asarray(self.pool_of)
+        if pool_of.dtype.kind not in "iu" or not isinstance(self.steps, int):
+            raise StrategyError(f"hints pool_of of type {pool_of.dtype} and steps={self.steps!r}; expected integers")
 
         def finite(x: np.ndarray) -> np.ndarray:
             return np.nan_to_num(np.asarray(x, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
-        return replace(
-            self,
+        return Hints(
             output_weights=finite(self.output_weights),
             mu=finite(self.mu),
             shift=finite(self.shift),
             label_shift=finite(self.label_shift),
+            pool_of=pool_of,
+            directions=Directions(*(np.asarray(x, dtype=np.float64) for x in vars(self.directions).values())),
+            steps=self.steps,
         )
 
 
@@ -184,6 +191,7 @@ class Tabled(AbstractStrategy):
         Source: docs/explanation/threshold-proofs.md.
         """
         require_ieee754()
+        self._refuse_if_too_long(request)
         hints = request.shared.get(
             ("threshold hints", request.weights, self.pools),
             lambda: find_hints(request.weights, max(self.pools, 1)),
@@ -202,9 +210,20 @@ class Tabled(AbstractStrategy):
 
         Guarantee (with `Rigorous` arithmetic): the first is at least the number of failures, whatever the hints are.
         """
+        if weights.d_vocab_out == 1:
+            return 0, 0  # nothing to lose to
         proof = _Run(self, weights, task, hints.checked(weights), arithmetic)
         results = list(in_threads(proof.failures_of_labels, _groups(task.labels, self._labels_at_once(weights))))
         return sum(found for found, _ in results), sum(operations for _, operations in results)
+
+    def _refuse_if_too_long(self, request: Request) -> None:
+        w, queries = request.weights, 0 if self.pools else request.weights.n_ctx
+        estimate = w.d_vocab**2 * (w.d_vocab_out * (1e-7 if self.weighted else 0) + w.d_vocab * (5e-8 + 3e-8 * queries)) / available_cores()
+        if request.seconds is not None and estimate > request.seconds:
+            raise InfeasibleError(
+                f"{self.name} would take about {estimate:.0f} s at d_vocab={w.d_vocab}, more than the {request.seconds:g} s allowed. "
+                "Allow more (--seconds)."
+            )
 
     def _labels_at_once(self, weights: Weights) -> int:
         """Labels to treat together: many for speed, few enough for memory."""
@@ -332,7 +351,7 @@ class _Run:
         for label, h, last in self.tables(labels):
             a = self.automata[label]
             scale, totals = count_exponent(k, len(a.tokens)), a.totals_by_last(k)
-            small = min(int(_IGNORE * float(self.weights.d_vocab) ** (k - 1)) >> scale, 2**61)
+            small = min(fraction_of(self.weights.d_vocab ** (k - 1), _IGNORE) >> scale, 2**61)
             counts = np.zeros(len(h), dtype=np.int64)
             count_tables(
                 *(np.ascontiguousarray(_upper_end(h)), last, usual_token(a, label), self.hints.steps, _CLASSES if k > 5 else 0, small),
@@ -371,7 +390,8 @@ class _Run:
         of = np.zeros((len(labels), len(tokens)), dtype=np.int64)
         for row, label in enumerate(labels):
             own = np.searchsorted(tokens, self.automata[label].tokens)
-            of[row, own] = self.hints.pool_of[label, self.automata[label].tokens] if self.strategy.pools > 1 else 0
+            numbers = np.unique(self.hints.pool_of[label, self.automata[label].tokens], return_inverse=True)[1]
+            of[row, own] = numbers.reshape(-1) % self.strategy.pools
         occurs = np.stack([np.isin(tokens, self.automata[label].tokens) for label in labels])
         numbers = np.unique(of[occurs])
         belongs = (of[:, None, :] == numbers[None, :, None]) & occurs[:, None, :]

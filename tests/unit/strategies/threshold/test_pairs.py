@@ -3,10 +3,15 @@ import pytest
 
 from compactproofs.arrays.interval import Interval
 from compactproofs.circuits.tables import interval_circuits
+from compactproofs.counting.brute_force import brute_force
 from compactproofs.counting.evaluation import prepare
-from compactproofs.strategies.threshold import pairs
+from compactproofs.strategies.base import Request
+from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubicPooled, ThresholdExactOutput, ThresholdQuartic, pairs
+from compactproofs.strategies.threshold.engine import Effort, Engine, Failures
+from compactproofs.strategies.threshold.pairwise import first_effort
 from compactproofs.tasks import task_for
-from models import random_weights
+from models import random_weights, weights_from_tables
+from tasks import Named
 
 
 def terms(weights, label, query):
@@ -24,18 +29,16 @@ def test_terms_are_within_the_proven_distance_of_the_exact_ones(seed):
     label, query = 4, seed % 5
     e, _, G, A = terms(weights, label, query)
     scores = t.EQKE[query][None, :] + t.EQKP[query][:, None]
-    shift = (prepare_shift(weights, query),)
-    exact_A = np.exp(scores - shift[0])
+    exact_A = np.exp(scores - shift_of(weights, query))
     for o in range(6):
         B = (t.EVOU[:, o] - t.EVOU[:, label])[None] + (t.PVOU[:, o] - t.PVOU[:, label])[:, None] + (t.EU[query, o] - t.EU[query, label])
         exact = exact_A * B
         margin = e.tolerance * A + e.floor
-        assert ((Interval.exact(G[o]) - margin).upper < exact.lower + 1e-300).all() or np.isinf(e.tolerance)
         assert (exact.upper <= (Interval.exact(G[o]) + margin).lower).all()
         assert (exact.lower >= (Interval.exact(G[o]) - margin).upper).all()
 
 
-def prepare_shift(weights, query):
+def shift_of(weights, query):
     """The shift that the evaluation uses, read off its tables: its largest attention is exactly 1."""
     t = interval_circuits(weights)
     EQKE, EQKP = t.EQKE.midpoint_radius()[0], t.EQKP.midpoint_radius()[0]
@@ -69,3 +72,61 @@ def test_weights_that_are_not_positive_prove_nothing():
 def test_a_negative_multiplier_is_taken_for_zero():
     _, _, G, A = terms(random_weights(0, d_vocab_out=5), 2, 1)
     assert np.array_equal(pairs.difference(G, A, 0, 1, -3.0, 0.0, 0.0), G[0])
+
+
+def test_bounds_that_contradict_each_other_are_an_error_not_a_theorem():
+    failures = Failures(totals=[5], upper=[5], lower=[0])
+    failures.tighten(0, 4, 2)
+    assert (failures.upper, failures.lower, failures.gap(0)) == ([4], [2], 2)
+    with pytest.raises(RuntimeError, match="contradictory"):
+        failures.tighten(0, 1, 0)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("apart", [True, False])
+def test_no_effort_overflows_its_counts(joint, apart):
+    """Without joint and apart nothing is known, in every class: adding that up must not wrap around."""
+    weights = random_weights(0)
+    task = task_for(weights)
+    engine = Engine.of(weights, task)
+    failures = engine.unknown()
+    engine.bound_all(Effort(5, classes=4, joint=joint, apart=apart, lower=True, ignore=0.0), failures)
+    right = brute_force(weights, task, threads=1).correct
+    assert task.total - sum(sum(f.upper) for f in failures.values()) <= right
+    assert all(0 <= low <= up <= total for f in failures.values() for low, up, total in zip(f.lower, f.upper, f.totals, strict=True))
+
+
+def test_a_model_that_is_always_wrong_in_many_ways_gets_no_credit():
+    """Three hundred outputs beat every label: the union bound exceeds 64 bits."""
+    v = k = 16
+    EVOU = np.zeros((v, 300))
+    EVOU[:, 16:] = 1.0
+    weights = weights_from_tables(np.zeros((v, v)), np.zeros((v, k)), EVOU, np.zeros((k, 300)), np.zeros((v, 300)))
+    engine = Engine.of(weights, task_for(weights))
+    failures = engine.unknown()
+    engine.bound_some([(15, 0)], first_effort(weights, joint=False, apart=True), failures)
+    assert failures[15].upper[0] == failures[15].totals[0]
+
+
+def test_weights_beyond_float64_prove_nothing_about_tasks_with_several_accepting_states():
+    weights = random_weights(1, n_ctx=2, d_vocab=3, d_vocab_out=3, d_model=3, d_head=2, scale=1e9)
+    task = Named("mostly zero", 2, 3)
+    right = brute_force(weights, task, threads=1).correct
+    for strategy in (ThresholdBest(), ThresholdQuartic(), ThresholdExactOutput()):
+        bound = strategy.bound(Request(weights, task, upper=True))
+        assert bound.correct_at_least <= right
+        assert bound.correct_at_most is None or right <= bound.correct_at_most
+
+
+def test_a_network_of_zeros_is_never_right_and_nothing_divides_by_zero():
+    weights = weights_from_tables(np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
+    for strategy in (ThresholdBest(), ThresholdQuartic(), ThresholdExactOutput()):
+        assert strategy.bound(Request(weights, task_for(weights))).correct_at_least == 0
+
+
+@pytest.mark.parametrize("strategy", [ThresholdQuartic(), ThresholdCubicPooled(), ThresholdBest()])
+def test_sequences_may_be_long(strategy):
+    """2^1030 sequences are beyond floating point."""
+    weights = random_weights(0, n_ctx=1030, d_vocab=2, d_vocab_out=2)
+    bound = strategy.bound(Request(weights, task_for(weights), seconds=30.0))
+    assert 0 <= bound.correct_at_least <= 2**1030
