@@ -113,7 +113,7 @@ def find_hints(weights: Weights, pools: int) -> Hints:
         V = tables.EVOU + mu
         helpful = np.minimum(np.arange(out), v - 1)  # the label as a token
         margin = V[helpful, np.arange(out)][:, None] - V[helpful]
-        output_weights = 1.0 / np.maximum(margin, np.maximum(0.05 * margin.max(axis=1, keepdims=True), 1e-3))
+        output_weights = 1.0 / np.maximum(margin, np.maximum(0.02 * margin.max(axis=1, keepdims=True), 1e-3))
         label_shift = tables.EQKE[:, helpful].T
         return Hints(
             output_weights=output_weights,
