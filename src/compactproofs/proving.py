@@ -67,7 +67,7 @@ def prove(
         correct_at_least=bound.correct_at_least,
         correct_at_most=bound.correct_at_most,
         total=task.total,
-        length=chosen.length(weights, task).with_measured(bound),
+        length=(bound.length or chosen.length(weights, task)).with_measured(bound),
         seconds=elapsed,
         arithmetic=bound.arithmetic,
         theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),

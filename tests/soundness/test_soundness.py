@@ -19,7 +19,8 @@ from compactproofs.strategies.subcubic import QueryHandling
 from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.subcubic.search import Hints
 from compactproofs.strategies.subcubic.workbench import Workbench
-from compactproofs.strategies.threshold import Tabled, ThresholdBest, tabled
+from compactproofs.strategies.threshold import Tabled, ThresholdBest
+from compactproofs.strategies.threshold import hints as threshold_hints
 from compactproofs.strategies.threshold.upper import correct_at_most
 from compactproofs.tasks import task_for
 from models import adversarial_models, random_weights, weights_from_tables
@@ -110,7 +111,7 @@ def random_threshold_hints(weights, seed):
         numbers = rng.choice([0.1, 1.0, 10.0]) * rng.normal(size=shape)
         return np.where(rng.random(shape) < 0.05, rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e300]), numbers)
 
-    return tabled.Hints(
+    return threshold_hints.Hints(
         output_weights=np.abs(anything(out, out)),
         mu=anything(out),
         shift=anything(v),

@@ -21,6 +21,7 @@ FILES = (
     "counting/grid.py",
     "counting/kernels.py",
     "strategies/subcubic/published_search.py",
+    "strategies/threshold/enumeration.py",
     "strategies/threshold/pairs.py",
 )
 """Files of the package with compiled functions, and this one."""

@@ -44,7 +44,8 @@ def demo(json_path: JsonOption = None) -> None:
     pooled = prove(large, "threshold-cubic-pooled")
     output.say(f"   A threshold proof: at least {pooled.lower:.6f} ({pooled.seconds:.2f} s). A theorem too.")
     best = prove(large, "threshold-best", upper=True, seconds=5.0)
-    output.say(f"   The best within 5 s: between {best.lower:.6f} and {best.upper:.6f} ({best.seconds:.1f} s). Still a theorem.")
+    took = f"{best.seconds:.1f} s, compiling included"
+    output.say(f"   The best with a budget of 5 s: between {best.lower:.6f} and {best.upper:.6f} ({took}). Still a theorem.")
     with progress_bar("sampling") as progress:
         sampled = accuracy(large, samples=200_000, progress=progress)
     interval = f"[{sampled.interval[0]:.6f}, {sampled.interval[1]:.6f}]"

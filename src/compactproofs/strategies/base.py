@@ -63,6 +63,8 @@ class Bound:
     """Operations of steps whose cost depends on the weights, as executed; they add to the strategy's `length`."""
     integer_ops: int = 0
     """How many of the measured operations are on integers."""
+    length: ProofLength | None = None
+    """The length by sizes, if another proof was carried out than the strategy's `length` is about."""
 
 
 class AbstractStrategy(ABC):

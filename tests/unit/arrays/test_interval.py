@@ -188,3 +188,15 @@ def test_indexing_transposing_and_broadcasting():
     assert x.T.shape == (3, 2)
     np.testing.assert_allclose((x + x[0]).lower, [[0, 2, 4], [3, 5, 7]], rtol=1e-15)
     np.testing.assert_allclose((1 - x[0]).upper, [1, 0, -1], rtol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scaling_by_positive_numbers_encloses_the_exact_product(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=50) * 10.0 ** rng.integers(-320, 300, size=50)
+    x[:5] = 0.0
+    factor = np.exp(rng.normal(size=50)) * 10.0 ** rng.integers(-5, 5, size=50)
+    product = Interval.exact(x) * factor
+    for low, high, a, b in zip(product.lower, product.upper, x, factor, strict=True):
+        assert Fraction(low) <= Fraction(a) * Fraction(b) <= Fraction(high)
+    assert (product.lower[:5] == 0).all() and (product.upper[:5] == 0).all()

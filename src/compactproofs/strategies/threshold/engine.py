@@ -13,8 +13,11 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.counting.additive import count_exponent
 from compactproofs.counting.brute_force import available_cores
 from compactproofs.counting.evaluation import Evaluation, prepare
+from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
+from compactproofs.strategies.base import Request
 from compactproofs.strategies.threshold import pairs
+from compactproofs.strategies.threshold.enumeration import enumerate_failures
 from compactproofs.tasks import AbstractTask
 from compactproofs.tasks.label_automaton import LabelAutomaton
 
@@ -110,8 +113,8 @@ class Engine:
 
         def run(pair: tuple[int, int]) -> tuple[int, int, bool, np.ndarray]:
             label, query = pair
-            a, result = self.automata[label], np.zeros(3, dtype=np.int64)
-            done = pairs.enumerate_failures(
+            a, result = self.automata[label], np.zeros(2, dtype=np.int64)
+            done = enumerate_failures(
                 *(e.attention, e.EVOU, e.PVOU, e.EU, a.tokens, query, label, usual_token(a, label)),
                 *(e.tolerance, e.floor, a.following, a.accepting, a.start, most, result),
             )
@@ -124,7 +127,7 @@ class Engine:
 
     def _bound(self, label: int, queries: np.ndarray, effort: Effort) -> tuple[np.ndarray, int]:
         e, a = self.evaluation, self.automata[label]
-        results, work = np.zeros((len(queries), 3), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        results, work = np.zeros((len(queries), 2), dtype=np.int64), np.zeros(1, dtype=np.int64)
         n = len(a.tokens)
         small = fraction_of(self.weights.d_vocab ** (self.weights.n_ctx - 1), effort.ignore) >> count_exponent(self.weights.n_ctx, n)
         pairs.bound_queries(
@@ -134,6 +137,21 @@ class Engine:
             *(effort.steps, effort.classes, min(small, 2**61), effort.joint, effort.apart, effort.lower, results, work),
         )
         return results, int(work[0])
+
+
+def estimated_seconds(weights: Weights) -> float:
+    """About how long looking at every pair takes; decides only what is worth starting."""
+    terms = weights.d_vocab**3 / 2 * weights.d_vocab_out * weights.n_ctx
+    return terms * 3e-9 / available_cores()
+
+
+def refuse_if_too_long(request: Request, name: str, estimate: float) -> None:
+    """Raise if a proof is likely to take longer than allowed."""
+    if request.seconds is not None and estimate > request.seconds:
+        raise InfeasibleError(
+            f"{name} would take about {estimate:.1f} s at d_vocab={request.weights.d_vocab}, more than the {request.seconds:g} s allowed. "
+            "Allow more (--seconds), or try threshold-cubic-pooled or threshold-quadratic-pooled."
+        )
 
 
 def usual_token(automaton: LabelAutomaton, label: int) -> int:

@@ -20,11 +20,6 @@ So G + (tolerance A~ + floor), computed in floating point, is an upper bound, wi
 room for the rounding of the margin, for multiplying by a positive number, for one difference of two such bounds, and for adding up k
 of them. Likewise with minus for lower bounds. If float64 knows nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN
 becomes infinite. Weights and multipliers are kept within 1e-100 .. 1e100, so that products of them do not overflow to minus infinity.
-
-`enumerate_failures` also adds up h, the maximum over outputs. Say the computed sum is negative. Let P and N be the sums of the positive
-and of the absolute negative h of the sequence: P <= N (1 + O(gamma)), so the rounding of the sum is at most 2.01 gamma_{k+1} N. Where
-h < 0, every output o has w_o |G_o| >= |h|, and its own spare is at least 5 T / (2 b) |h| >= (3 gamma_k + 704 u) |h|, as t >= 2^-45.
-Adding up, each output's exact weighted sum is at most the exact sum of h minus its spare, hence negative.
 """
 
 from __future__ import annotations
@@ -36,8 +31,8 @@ import numpy as np
 from compactproofs.arrays.compiling import kernel
 from compactproofs.counting.grid import class_automaton, count_on_grid, dominant_tokens, natural_unit
 
-UPPER, LOWER, RELEVANT = 0, 1, 2
-"""What the entries of a `result` mean: bounds on the number of failures, and how many outputs had to be looked at."""
+UPPER, LOWER = 0, 1
+"""What the entries of a `result` mean: bounds on the number of failures."""
 
 ANY = (1 << 62) - 1
 """More than any count in its units; the sum of two such still fits."""
@@ -204,7 +199,6 @@ def failures(
     result[:] = 0
     outputs = relevant_outputs(G, A, candidates, q, tolerance, floor, following, accepting, start)
     m = outputs.shape[0]
-    result[RELEVANT] = m
     if m == 0:
         return
     last = np.zeros(n, np.bool_)
@@ -274,7 +268,7 @@ def failures_by_class(
     work: Any,
 ) -> None:
     """`failures`, added up over the disjoint classes "order[c] is the first token of `order` that occurs", and none occurs."""
-    part = np.zeros(3, np.int64)
+    part = np.zeros(2, np.int64)
     result[:] = 0
     for c in range(order.shape[0] + 1):
         product, accept = class_automaton(following, accepting, order, c)
@@ -282,7 +276,6 @@ def failures_by_class(
         failures(G, A, candidates, q, usual, token, tolerance, floor, product, accept, start, steps, joint, apart, lower, part, work)
         result[UPPER] = min(result[UPPER] + part[UPPER], ANY)
         result[LOWER] += part[LOWER]
-        result[RELEVANT] = max(result[RELEVANT], part[RELEVANT])
 
 
 @kernel
@@ -325,7 +318,7 @@ def bound_queries(
         results[:, LOWER] = 0
         return
     weight = np.empty(n)
-    again = np.zeros(3, np.int64)
+    again = np.zeros(2, np.int64)
     for x in range(queries.shape[0]):
         q = queries[x]
         result = results[x]
@@ -341,107 +334,3 @@ def bound_queries(
             )
             result[UPPER] = min(result[UPPER], again[UPPER])
             result[LOWER] = max(result[LOWER], again[LOWER])
-
-
-@kernel
-@no_type_check
-def enumerate_failures(
-    attention: Any,
-    EVOU: Any,
-    PVOU: Any,
-    EU: Any,
-    tokens: Any,
-    q: int,
-    label: int,
-    usual: int,
-    tolerance: float,
-    floor: float,
-    following: Any,
-    accepting: Any,
-    start: int,
-    most: int,
-    result: Any,
-) -> bool:
-    """Look at every accepted sequence, ending in token number q, that the worst output of each token does not rule out.
-
-    result[UPPER] counts those on which an output may reach the label, result[LOWER] those on which one certainly does. Gives up, with
-    False, after `most` sequences.
-    """
-    k = PVOU.shape[0]
-    n = tokens.shape[0]
-    n_states = following.shape[0]
-    G = np.empty((EVOU.shape[1], k, n))
-    A = np.empty((k, n))
-    result[:] = 0
-    if not tolerance < np.inf:
-        return False
-    fill_terms(attention, EVOU, PVOU, EU, tokens, label, tokens[q], G, A)
-    wrong = np.array([o for o in range(EVOU.shape[1]) if o != label])
-    outputs = relevant_outputs(G, A, wrong, q, tolerance, floor, following, accepting, start)
-    result[:] = 0
-    m = outputs.shape[0]
-    result[RELEVANT] = m
-    if m == 0:
-        return True
-    last = np.zeros(n, np.bool_)
-    last[q] = True
-    units = np.ones(G.shape[0])
-    for o in outputs:
-        units[o] = natural_unit(G[o], last, usual, usual)
-    h = worst_output(G, A, outputs, balanced(units, outputs), tolerance, floor)
-    ahead = np.full((k + 1, n_states), -np.inf)  # the most that the rest can add
-    for s in range(n_states):
-        if accepting[s]:
-            ahead[k, s] = 0.0
-    for i in range(k - 1, -1, -1):
-        for s in range(n_states):
-            for j in range(n) if i < k - 1 else range(q, q + 1):
-                z = following[s, j]
-                if z >= 0 and ahead[i + 1, z] != -np.inf:
-                    x = h[i, j] + ahead[i + 1, z]
-                    if not x <= ahead[i, s]:
-                        ahead[i, s] = known(x)
-    bound = np.zeros(k + 1)
-    state = np.zeros(k + 1, np.int64)
-    mass = np.zeros(k + 1)
-    sums = np.zeros((k + 1, m))
-    chosen = np.full(k + 1, -1)
-    state[0] = start
-    i = 0
-    seen = 0
-    while i >= 0:
-        j = chosen[i] + 1
-        if i == k - 1 and j <= q:
-            j = q
-        if j >= n or (i == k - 1 and j > q):
-            chosen[i] = -1
-            i -= 1
-            continue
-        chosen[i] = j
-        z = following[state[i], j]
-        if z < 0 or ahead[i + 1, z] == -np.inf or (bound[i] + h[i, j]) + ahead[i + 1, z] < 0.0:
-            continue
-        mass[i + 1] = mass[i] + A[i, j]
-        for x in range(m):
-            sums[i + 1, x] = sums[i, x] + G[outputs[x], i, j]
-        if i < k - 1:
-            bound[i + 1] = bound[i] + h[i, j]
-            state[i + 1] = z
-            i += 1
-            continue
-        seen += 1
-        if seen > most:
-            return False
-        margin = tolerance * mass[k] + k * floor
-        possible = False
-        certain = False
-        for x in range(m):
-            if not sums[k, x] < -margin:
-                possible = True
-                if sums[k, x] > margin:
-                    certain = True
-        if possible:
-            result[UPPER] += 1
-        if certain:
-            result[LOWER] += 1
-    return True

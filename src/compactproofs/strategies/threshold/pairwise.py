@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from compactproofs.counting.brute_force import available_cores
-from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
-from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, fraction_of
-from compactproofs.strategies.threshold.tabled import ThresholdCubic, ThresholdCubicPooled
+from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, estimated_seconds, fraction_of, refuse_if_too_long
+from compactproofs.strategies.threshold.tabled import Tabled, ThresholdCubic, ThresholdCubicPooled
 from compactproofs.tasks import AbstractTask
 
 ARITHMETIC = "float64 with a proven error bound over the reals, integer counting"
 
-_SECONDS_PER_TERM = 3e-9
-"""Rough; decides only what is worth starting."""
+_SECONDS_IF_UNLIMITED = 60.0
+_MOST_SEQUENCES = 2_000_000
+_BATCH = 16
 
+NARROW = 2e-5
+"""Refinement ends when the bounds on accuracy are so close."""
 
-def estimated_seconds(weights: Weights) -> float:
-    """About how long looking at every pair takes."""
-    terms = weights.d_vocab**3 / 2 * weights.d_vocab_out * weights.n_ctx
-    return terms * _SECONDS_PER_TERM / available_cores()
-
-
-def refuse_if_too_long(request: Request, name: str) -> None:
-    """Raise unless looking at every pair is likely to fit into the time allowed."""
-    estimate = estimated_seconds(request.weights)
-    if request.seconds is not None and estimate > request.seconds:
-        raise InfeasibleError(
-            f"{name} would take about {estimate:.0f} s at d_vocab={request.weights.d_vocab}, more than the {request.seconds:g} s allowed. "
-            "Allow more (--seconds) or use threshold-cubic-pooled."
-        )
+_EFFORTS = (
+    Effort(50, classes=16, lower=True),
+    Effort(50, classes=16, apart=True, lower=True),
+    Effort(200, classes=24, lower=True),
+    Effort(200, classes=24, apart=True, lower=True),
+)
 
 
 def pair_length(weights: Weights, task: AbstractTask) -> dict[str, int]:
@@ -52,7 +45,7 @@ def pair_length(weights: Weights, task: AbstractTask) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Pairwise(AbstractStrategy):
-    """What quartic and exact-output share."""
+    """What the strategies that look at every pair share."""
 
     family: ClassVar[str] = "threshold"
     apart: ClassVar[bool] = False
@@ -77,7 +70,7 @@ class _Pairwise(AbstractStrategy):
         Cost: see `complexity`; counting is measured.
         Source: docs/explanation/threshold-proofs.md.
         """
-        refuse_if_too_long(request, self.name)
+        refuse_if_too_long(request, self.name, estimated_seconds(request.weights))
         engine = Engine.of(request.weights, request.task)
         failures = engine.unknown()
         engine.bound_all(first_effort(request.weights, joint=not self.apart, apart=self.apart), failures)
@@ -126,23 +119,14 @@ class ThresholdExactOutput(_Pairwise):
 
 
 @dataclass(frozen=True)
-class ThresholdBest(AbstractStrategy):
+class ThresholdBest(_Pairwise):
     """The portfolio: quartic first, then whatever closes the gap between lower and upper bound, until the time is up."""
 
     name: ClassVar[str] = "threshold-best"
-    family: ClassVar[str] = "threshold"
 
     @property
     def complexity(self) -> str:
         return "O(d_vocab^3 d_vocab_out n_ctx) and more for hard models, within the time allowed"
-
-    @property
-    def source(self) -> str:
-        return "ours; docs/explanation/threshold-proofs.md"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
 
     def bound(self, request: Request) -> Bound:
         """Bound failures from both sides.
@@ -152,7 +136,7 @@ class ThresholdBest(AbstractStrategy):
         Cost: at most about `request.seconds`.
         Source: docs/explanation/threshold-proofs.md.
         """
-        deadline = time.perf_counter() + (DEFAULT_SECONDS if request.seconds is None else request.seconds)
+        deadline = time.perf_counter() + (_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds)
         if request.seconds is not None and estimated_seconds(request.weights) > 0.5 * request.seconds:
             return self._from_tables(request, deadline)
         engine = Engine.of(request.weights, request.task)
@@ -174,32 +158,13 @@ class ThresholdBest(AbstractStrategy):
 
     def _from_tables(self, request: Request, deadline: float) -> Bound:
         """For vocabularies where looking at every pair takes too long."""
-        best = ThresholdCubicPooled().bound(request)
-        if _seconds_of_cubic(request.weights) < deadline - time.perf_counter():
-            best = max(best, ThresholdCubic().bound(request), key=lambda bound: bound.correct_at_least)
-        return best
-
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
-        return with_tables(weights, task, pair_length(weights, task))
-
-
-DEFAULT_SECONDS = 60.0
-_MOST_SEQUENCES = 2_000_000
-_BATCH = 16
-
-NARROW = 2e-5
-"""Refinement ends when the bounds on accuracy are so close."""
-
-_EFFORTS = (
-    Effort(50, classes=16, lower=True),
-    Effort(50, classes=16, apart=True, lower=True),
-    Effort(200, classes=24, lower=True),
-    Effort(200, classes=24, apart=True, lower=True),
-)
-
-
-def _seconds_of_cubic(weights: Weights) -> float:
-    return weights.d_vocab**3 / 3 * weights.n_ctx * 4e-8
+        used: Tabled = ThresholdCubicPooled()
+        best = used.bound(request)
+        if ThresholdCubic().estimated_seconds(request.weights) < deadline - time.perf_counter():
+            other = ThresholdCubic().bound(request)
+            if other.correct_at_least > best.correct_at_least:
+                used, best = ThresholdCubic(), other
+        return replace(best, length=used.length(request.weights, request.task))
 
 
 def _open_pairs(failures: dict[int, Failures]) -> list[tuple[int, int]]:

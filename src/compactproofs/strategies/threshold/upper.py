@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from compactproofs.strategies.base import Request
-from compactproofs.strategies.threshold.engine import Effort, Engine
-
-_EASY = 300
-"""Beyond this vocabulary size only the trivial upper bound is worth its time."""
+from compactproofs.strategies.threshold.engine import Effort, Engine, estimated_seconds
 
 
 def correct_at_most(request: Request) -> int:
-    """Bound the number of correct sequences from above.
+    """Bound the number of correct sequences from above; the trivial bound where looking at every pair would take longer than allowed.
 
     Guarantee: at least the number of correct sequences.
     Assumes: nothing.
     Cost: O(d_vocab^3 d_vocab_out n_ctx) and counting.
     Source: docs/explanation/threshold-proofs.md, "The other side".
     """
-    return request.shared.get(("correct at most", request.weights, request.task), lambda: _correct_at_most(request))
+    return request.shared.get(("correct at most", request.weights, request.task, request.seconds), lambda: _correct_at_most(request))
 
 
 def _correct_at_most(request: Request) -> int:
-    if request.weights.d_vocab > _EASY:
+    if request.seconds is not None and estimated_seconds(request.weights) > request.seconds:
         return request.task.total
     engine = Engine.of(request.weights, request.task)
     failures = engine.unknown()

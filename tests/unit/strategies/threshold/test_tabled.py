@@ -9,7 +9,7 @@ from compactproofs.errors import StrategyError
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.threshold import ThresholdBlocks, ThresholdCubic, ThresholdCubicPooled, ThresholdQuadraticPooled
-from compactproofs.strategies.threshold.tabled import find_hints
+from compactproofs.strategies.threshold.hints import find_hints
 from compactproofs.tasks import task_for
 from models import random_weights, weights_from_tables
 
@@ -64,6 +64,18 @@ def test_too_long_a_proof_is_refused_with_a_reason():
 
     proof = prove(random_weights(0, d_vocab=300, d_vocab_out=300), "threshold-cubic", seconds=0.01)
     assert proof.status == "infeasible" and "--seconds" in proof.reason
+
+
+def test_the_portfolio_reports_the_length_of_the_proof_it_carried_out(monkeypatch):
+    from compactproofs import prove
+    from compactproofs.strategies.threshold import pairwise
+
+    weights = random_weights(0, d_vocab=12, d_vocab_out=12)
+    whole = prove(weights, "threshold-best", seconds=10)
+    monkeypatch.setattr(pairwise, "estimated_seconds", lambda _: 1e9)
+    short = prove(weights, "threshold-best", seconds=10)
+    assert short.status == "proven" and "worst output" in whole.length.flops_breakdown
+    assert "worst output" not in short.length.flops_breakdown and short.flops < whole.flops
 
 
 def test_unknown_choices_name_the_known_ones():
