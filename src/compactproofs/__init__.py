@@ -1,14 +1,15 @@
 """compactproofs: weights of a small transformer in, a theorem about its accuracy out.
 
-Public names load on first use (PEP 562), so that asking for help, or using the checker, loads neither numpy nor numba.
+Public names load on first use (PEP 562), so that asking for help, or using the checker, loads neither numpy nor numba:
+importing `compactproofs.checker` loads nothing else of the package.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from compactproofs.version import __version__
-
 if TYPE_CHECKING:
+    from compactproofs.certificates import Certificate, certify, check
+    from compactproofs.checker import Verdict
     from compactproofs.errors import CompactProofsError
     from compactproofs.measuring import Accuracy, accuracy
     from compactproofs.model.files import from_transformer_lens, load, save
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
         ThresholdQuartic,
     )
     from compactproofs.tasks import MaxOfK
+    from compactproofs.version import __version__
 
 __all__ = [
     "Accuracy",
+    "Certificate",
     "CompactProofsError",
     "Cubic",
     "MaxOfK",
@@ -46,9 +49,12 @@ __all__ = [
     "ThresholdExactOutput",
     "ThresholdQuadraticPooled",
     "ThresholdQuartic",
+    "Verdict",
     "Weights",
     "__version__",
     "accuracy",
+    "certify",
+    "check",
     "forward",
     "from_transformer_lens",
     "load",
@@ -62,6 +68,7 @@ __all__ = [
 
 _HOME = {
     "Accuracy": "compactproofs.measuring",
+    "Certificate": "compactproofs.certificates",
     "CompactProofsError": "compactproofs.errors",
     "Cubic": "compactproofs.strategies.cubic",
     "MaxOfK": "compactproofs.tasks",
@@ -74,8 +81,12 @@ _HOME = {
     "ThresholdExactOutput": "compactproofs.strategies.threshold",
     "ThresholdQuadraticPooled": "compactproofs.strategies.threshold",
     "ThresholdQuartic": "compactproofs.strategies.threshold",
+    "Verdict": "compactproofs.checker",
     "Weights": "compactproofs.model.weights",
+    "__version__": "compactproofs.version",
     "accuracy": "compactproofs.measuring",
+    "certify": "compactproofs.certificates",
+    "check": "compactproofs.certificates",
     "forward": "compactproofs.model.forward",
     "from_transformer_lens": "compactproofs.model.files",
     "load": "compactproofs.model.files",

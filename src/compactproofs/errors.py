@@ -26,3 +26,7 @@ class InfeasibleError(CompactProofsError):
 
 class MissingExtraError(CompactProofsError):
     """An optional dependency is needed; the message names the extra that installs it."""
+
+
+class CertificateError(CompactProofsError):
+    """A certificate cannot be written: the strategy, the task or the place for it does not allow it."""

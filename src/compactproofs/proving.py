@@ -10,7 +10,7 @@ from dataclasses import replace
 from compactproofs.counting.brute_force import Progress, available_cores
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request
+from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request, Subject
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.strategies.shared import Shared
@@ -73,6 +73,7 @@ def prove(
         theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),
         assumptions=weights.assumptions,
         weights_sha256=weights.sha256,
+        subject=Subject(chosen, weights, task),
     )
 
 

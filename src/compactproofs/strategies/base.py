@@ -5,14 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compactproofs.arrays.rounding import round_down, round_up
 from compactproofs.counting.brute_force import Progress
+from compactproofs.errors import CertificateError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask
 from compactproofs.version import __version__
+
+if TYPE_CHECKING:
+    from compactproofs.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,15 @@ class AbstractStrategy(ABC):
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a proof is about."""
+
+    strategy: AbstractStrategy
+    weights: Weights
+    task: AbstractTask
+
+
+@dataclass(frozen=True)
 class Proof:
     """A theorem about one model, or the reason why there is none."""
 
@@ -147,6 +161,8 @@ class Proof:
     """What was assumed about the model file."""
     weights_sha256: str
     version: str = field(default=__version__)
+    subject: Subject | None = field(default=None, repr=False, compare=False)
+    """What the proof is about, for writing certificates."""
 
     @property
     def lower(self) -> float:
@@ -169,6 +185,25 @@ class Proof:
     @property
     def unexplained_dimensions(self) -> int:
         return self.length.unexplained_dimensions
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The proof written down for the stand-alone checker. Searching for it and checking it once take some time; it is kept."""
+        return self.certify()
+
+    def certify(self, semantics: str = "real") -> Certificate:
+        """A certificate about the real-number network, or (`float32-any-order`) about its float32 forward pass with a count of its own."""
+        from compactproofs.certificates.writer import certify
+
+        if self.subject is None or self.status == "infeasible":
+            raise CertificateError(f"there is no proof to certify: {self.reason or 'it was not made by prove'}")
+        about_reals = semantics == "real"
+        return certify(
+            *(self.subject.strategy, self.subject.weights, self.subject.task),
+            correct_at_least=self.correct_at_least if about_reals else None,
+            correct_at_most=self.correct_at_most if about_reals else None,
+            semantics=semantics,
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -37,9 +37,9 @@ UPPER, LOWER = 0, 1
 ANY = (1 << 62) - 1
 """More than any count in its units; the sum of two such still fits."""
 
-_MULTIPLIERS = (0.3, 0.6, 0.8, 0.9)
-_PARENTS = 3
-_RANKING_STEPS = 8
+MULTIPLIERS = (0.3, 0.6, 0.8, 0.9)
+PARENTS = 3
+RANKING_STEPS = 8
 
 
 @kernel
@@ -218,7 +218,7 @@ def failures(
     rough = np.zeros(m, np.int64)
     for x in range(m):
         h = bounded(G[outputs[x]], A, tolerance, floor, True)
-        precision = steps if apart else min(steps, _RANKING_STEPS)
+        precision = steps if apart else min(steps, RANKING_STEPS)
         rough[x] = count_on_grid(h, last, units[outputs[x]], precision, token, following, accepting, start, True, work)
     order = np.argsort(-rough)
     if apart:
@@ -226,9 +226,9 @@ def failures(
         for y in range(m):
             o = outputs[order[y]]
             term = rough[order[y]]
-            for x in range(min(y, _PARENTS)):
+            for x in range(min(y, PARENTS)):
                 p = outputs[order[x]]
-                for mu in _MULTIPLIERS:
+                for mu in MULTIPLIERS:
                     if term <= total >> 10:
                         break
                     h = difference(G, A, o, p, mu * units[o] / units[p], tolerance, floor)

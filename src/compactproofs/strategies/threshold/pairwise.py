@@ -22,12 +22,13 @@ _BATCH = 16
 NARROW = 2e-5
 """Refinement ends when the bounds on accuracy are so close."""
 
-_EFFORTS = (
+REFINEMENTS = (
     Effort(50, classes=16, lower=True),
     Effort(50, classes=16, apart=True, lower=True),
     Effort(200, classes=24, lower=True),
     Effort(200, classes=24, apart=True, lower=True),
 )
+"""What to try, one after the other, where the bounds are far apart."""
 
 
 def pair_length(weights: Weights, task: AbstractTask) -> dict[str, int]:
@@ -189,9 +190,9 @@ def refine(engine: Engine, failures: dict[int, Failures], deadline: float) -> No
         for entry in batch:
             if entry[1] != level:
                 heapq.heappush(queue, entry)
-        engine.bound_some([(label, q) for _, _, label, q in now], _EFFORTS[level], failures)
+        engine.bound_some([(label, q) for _, _, label, q in now], REFINEMENTS[level], failures)
         for before, _, label, q in now:
             after = failures[label].gap(q)
             gap += before + after
-            if after > 0 and level + 1 < len(_EFFORTS):
+            if after > 0 and level + 1 < len(REFINEMENTS):
                 heapq.heappush(queue, (-after, level + 1, label, q))

@@ -1,0 +1,56 @@
+"""A certificate as an object: what it claims, and its bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from compactproofs.errors import CertificateError
+from compactproofs.model.files import write_atomically
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A claim about one model and what is needed to check it. Made by `Proof.certificate` or `certify`."""
+
+    content: dict[str, Any]
+    """The JSON object of the format."""
+
+    @property
+    def correct_at_least(self) -> int:
+        """The claim. It can be a little less than the proof's own count; see docs/certificate-format.md."""
+        return int(self.content["claim"]["correct_at_least"])
+
+    @property
+    def correct_at_most(self) -> int | None:
+        most = self.content["claim"]["correct_at_most"]
+        return None if most is None else int(most)
+
+    @property
+    def total(self) -> int:
+        return int(self.content["claim"]["total"])
+
+    @property
+    def semantics(self) -> str:
+        """`real` or `float32-any-order`."""
+        return str(self.content["semantics"])
+
+    @cached_property
+    def data(self) -> bytes:
+        """The file: JSON in one line per top-level field."""
+        lines = [f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}" for name, value in self.content.items()]
+        return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file. It appears whole or not at all."""
+        target = Path(path)
+        if not target.parent.is_dir():
+            raise CertificateError(f"cannot write {target}: the folder {target.parent} does not exist")
+        try:
+            write_atomically(target, self.data)
+        except OSError as error:
+            raise CertificateError(f"cannot write {target}: {error.strerror}") from None

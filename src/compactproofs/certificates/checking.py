@@ -1,0 +1,43 @@
+"""From the package's objects to the stand-alone checker's."""
+
+from __future__ import annotations
+
+import os
+
+from compactproofs import checker
+from compactproofs.certificates.certificate import Certificate
+from compactproofs.model.weights import Weights
+
+
+def network(weights: Weights) -> checker.Network:
+    """The same network as the checker sees it: raw bytes."""
+    divisor = weights.score_divisor_squared
+    tensors = {name: (*tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
+    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}")
+
+
+def check(certificate: str | os.PathLike[str] | Certificate, model: Weights | str | os.PathLike[str]) -> checker.Checked:
+    """The stand-alone checker's verdict on a certificate, with the reason.
+
+    Args:
+        certificate: a file, or a `Certificate`.
+        model: weights, the name of a bundled model, or a model file in any layout that `load` reads.
+
+    Example:
+        >>> import compactproofs as cp
+        >>> weights = cp.zoo("max-of-4")
+        >>> cp.check(cp.prove(weights, "cubic").certificate, weights).verdict
+        <Verdict.ACCEPTED: 0>
+    """
+    if isinstance(certificate, Certificate):
+        data = certificate.data
+    else:
+        try:
+            data = checker.read_bytes(os.fspath(certificate), "certificate")
+        except checker.MalformedError as error:
+            return checker.Checked(checker.Verdict.MALFORMED, str(error))
+    if not isinstance(model, Weights):
+        from compactproofs.model.zoo import resolve
+
+        model = resolve(os.fspath(model))
+    return checker.check(data, network(model))

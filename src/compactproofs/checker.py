@@ -1,0 +1,1130 @@
+"""Check a certificate: is what it says about a small transformer a theorem?
+
+This file stands alone. It needs Python 3.11 and nothing else, it imports nothing of the package it comes with, and it computes with integers
+only: the float32 weights are integers times a power of two, so are all their products, and exponentials lie between two integers
+(`exp_minus`). Everything in a certificate is untrusted: a witness can make a check fail, it cannot make a wrong claim pass.
+
+    python -m compactproofs.checker CERTIFICATE MODEL.safetensors        exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error
+
+The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i = W_E[x_i] + W_pos[i],
+
+    attention_i proportional to exp(h_q W_Q . h_i W_K / sqrt(score_divisor_squared)),
+    logits = (sum_i attention_i h_i W_V W_O + h_q) W_U,
+
+the claim is: for at least (at most) so many of the d_vocab^k sequences, the output `max(x)` has a strictly larger logit than any other.
+Write m for that label, A[t] b[i] for the attention of token t at position i, up to a factor that depends on q only, and
+
+    B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
+
+Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m, are
+negative. Each rule below bounds them. Names ending in `_low` and `_high` are lower and upper bounds.
+
+The certificate format and the proofs in full are in docs/certificate-format.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import sys
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import partial
+from itertools import accumulate, combinations, permutations, repeat
+from math import comb, isqrt, log10
+from operator import add, mul, sub
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Row = list[int]
+Rows = list[Row]
+Json = Any
+
+FORMAT, VERSION, THEOREM = "compactproofs-certificate", 1, "correct-sequences-1"
+REAL, FLOAT32 = "real", "float32-any-order"
+ERROR_MODEL = "float32-1"
+MOST_BYTES = 1 << 30
+"""Of a certificate or a model file."""
+MOST_BITS = 1 << 31
+"""Of one histogram of partial sums."""
+MOST_WORK = 1 << 47
+"""Bits added up in counting, all together; a few minutes."""
+LARGE = 1 << 4096
+"""Witness integers stay below this."""
+
+
+class Verdict(Enum):
+    """What became of a check. The value is the exit code."""
+
+    ACCEPTED = 0
+    REJECTED = 1
+    MALFORMED = 2
+    INTERNAL_ERROR = 3
+
+
+class Checked(NamedTuple):
+    """A verdict and why."""
+
+    verdict: Verdict
+    reason: str
+    correct_at_least: int | None = None
+    correct_at_most: int | None = None
+    total: int | None = None
+    semantics: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.verdict is Verdict.ACCEPTED
+
+
+class MalformedError(Exception):
+    """The file is not a certificate, or not a model."""
+
+
+class RejectedError(Exception):
+    """The certificate does not prove what it claims."""
+
+
+# ---------------------------------------------------------------- reading: sizes and types are checked before anything is computed
+
+
+def well_formed(condition: bool, message: str) -> None:
+    if not condition:
+        raise MalformedError(message)
+
+
+def holds(condition: bool, message: str) -> None:
+    if not condition:
+        raise RejectedError(message)
+
+
+def fields(value: Json, names: str, where: str) -> list[Json]:
+    """The values of exactly these fields, in this order."""
+    well_formed(isinstance(value, dict), f"{where} is not an object")
+    expected = names.split()
+    well_formed(sorted(value) == sorted(expected), f"{where} has the fields {sorted(value)!r:.200}; expected {sorted(expected)}")
+    return [value[name] for name in expected]
+
+
+def items(value: Json, where: str, length: int | None = None) -> list[Json]:
+    well_formed(isinstance(value, list), f"{where} is not a list")
+    well_formed(length is None or len(value) == length, f"{where} has {len(value)} entries; expected {length}")
+    return list(value)
+
+
+def integer(value: Json, low: int, high: int, where: str) -> int:
+    return integers([value], low, high, where)[0]
+
+
+def integers(value: Json, low: int, high: int, where: str, length: int | None = None) -> Row:
+    """A list of integers between low and high, both included."""
+    found = items(value, where, length)
+    well_formed(set(map(type, found)) <= {int}, f"{where}: an entry is not an integer")
+    holds(not found or (low <= min(found) and max(found) <= high), f"{where}: an integer is out of range")
+    return found
+
+
+def increasing(value: Json, low: int, high: int, where: str) -> Row:
+    """Different integers in ascending order."""
+    found = integers(value, low, high, where)
+    holds(all(map(int.__lt__, found, found[1:])), f"{where} is not strictly increasing")
+    return found
+
+
+def natural(text: Json, where: str) -> int:
+    """An integer written as a decimal string."""
+    good = isinstance(text, str) and 0 < len(text) <= 4200 and text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
+    well_formed(good, f"{where} is not a natural number in decimal")
+    return int(text)
+
+
+def parse(data: bytes, what: str) -> Json:
+    """JSON without duplicate names, floating-point numbers, NaN, or anything after its end."""
+
+    def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        well_formed(len({name for name, _ in pairs}) == len(pairs), f"{what}: a field occurs twice in one object")
+        return dict(pairs)
+
+    def refuse(text: str) -> Json:
+        raise MalformedError(f"{what}: the number {text:.40} is not an integer")
+
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=refuse, parse_constant=refuse)
+    except RecursionError:
+        raise MalformedError(f"{what} is nested too deeply") from None
+    except ValueError as error:
+        raise MalformedError(f"{what} is not valid JSON: {error!s:.200}") from None
+
+
+def read_bytes(path: str, what: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise MalformedError(f"cannot read the {what} {path}: {error.strerror}") from None
+    well_formed(len(data) <= MOST_BYTES, f"the {what} {path} has more than {MOST_BYTES} bytes")
+    return data
+
+
+# ---------------------------------------------------------------- the network: seven tensors of float32 numbers
+
+NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
+AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
+EXPECTED_METADATA = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
+
+
+class Network(NamedTuple):
+    """Raw tensors: name -> (rows, columns, little-endian float32 bytes in row-major order); and the divisor of scores if it is known."""
+
+    tensors: dict[str, tuple[int, int, bytes]]
+    divisor: str | None
+    """`n/d` in lowest terms: scores are divided by sqrt(n/d). None: the certificate says."""
+
+    def sizes(self) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for name, axes in zip(NAMES, AXES, strict=True):
+            for axis, size in zip(axes.split(), self.tensors[name][:2], strict=True):
+                well_formed(sizes.setdefault(axis, size) == size, f"the model's tensors disagree about {axis}")
+        return sizes
+
+    def sha256(self, divisor: str) -> str:
+        """Of the canonical bytes: the shapes and the divisor as text, then the tensors."""
+        lines = ["compactproofs-weights-1", *(f"{name} {r} {c}" for name, (r, c, _) in self.tensors.items())]
+        digest = hashlib.sha256("\n".join([*lines, f"score_divisor_squared {divisor}", ""]).encode())
+        for _, _, data in self.tensors.values():
+            digest.update(data)
+        return digest.hexdigest()
+
+
+def read_safetensors(data: bytes) -> Network:
+    """Read the file format: eight bytes that give the length of a JSON header, the header, then the tensors' bytes."""
+    well_formed(len(data) >= 8, "the model file is shorter than a safetensors header")
+    length = int.from_bytes(data[:8], "little")
+    well_formed(length <= min(len(data) - 8, 1 << 24), "the model's safetensors header is longer than the file, or than 16 MiB")
+    header = parse(data[8 : 8 + length], "the model's safetensors header")
+    well_formed(isinstance(header, dict), "the model's safetensors header is not an object")
+    metadata = header.pop("__metadata__", {})
+    well_formed(isinstance(metadata, dict), "the model's metadata is not an object")
+    body, tensors = data[8 + length :], {}
+    well_formed(
+        set(header) == set(NAMES),
+        f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. "
+        "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one.",
+    )
+    for name in NAMES:
+        dtype, shape, ends = fields(header[name], "dtype shape data_offsets", f"tensor {name}")
+        well_formed(dtype == "F32", f"tensor {name} has type {dtype!r:.20}; expected F32")
+        shape, (first, end) = integers(shape, 1, 1 << 20, f"shape of {name}"), integers(ends, 0, len(body), f"offsets of {name}", 2)
+        shape = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
+        well_formed(len(shape) == 2, f"tensor {name} has {len(shape)} axes; expected two")
+        well_formed(end - first == 4 * shape[0] * shape[1], f"tensor {name}: its bytes do not fit its shape")
+        tensors[name] = (shape[0], shape[1], body[first:end])
+    for name, value in EXPECTED_METADATA.items():
+        found = metadata.get(name, value)
+        well_formed(str(found).lower() == value, f"the model's metadata says {name}={found!r:.40}; only {value} is supported")
+    return Network(tensors, divisor_of(metadata.get("attn_scale", "-1"), tensors["W_Q"][1]))
+
+
+def divisor_of(attn_scale: Json, d_head: int) -> str:
+    """The squared divisor of scores, in lowest terms; -1 stands for d_head."""
+    try:
+        n, d = float(attn_scale).as_integer_ratio()
+    except (TypeError, ValueError, OverflowError):
+        raise MalformedError(f"the model's metadata says attn_scale={attn_scale!r:.40}; expected a number") from None
+    return f"{d_head}/1" if (n, d) == (-1, 1) else f"{n * n}/{d * d}"
+
+
+class Exact(NamedTuple):
+    """A matrix of numbers rows[i][j] / 2^scale."""
+
+    rows: Rows
+    scale: int
+
+    def at(self, scale: int) -> Rows:
+        """The same numbers on a finer grid."""
+        return [[x << (scale - self.scale) for x in row] for row in self.rows]
+
+    def __matmul__(self, other: Exact) -> Exact:
+        columns = list(zip(*other.rows, strict=True))
+        return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale)
+
+    def transposed(self) -> Exact:
+        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
+
+    def magnitudes(self) -> Exact:
+        return Exact([list(map(abs, row)) for row in self.rows], self.scale)
+
+
+def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
+    """Float32 numbers as integers: sign, 8 bits of exponent, 23 bits of mantissa; every one is a multiple of 2^-149."""
+    numbers = []
+    for bits in struct.unpack(f"<{rows * columns}I", data):
+        exponent, mantissa = bits >> 23 & 255, bits & 0x7FFFFF
+        well_formed(exponent < 255, f"tensor {name} has an entry that is infinite or not a number")
+        number = (mantissa | 0x800000) << (exponent - 1) if exponent else mantissa
+        numbers.append(-number if bits >> 31 else number)
+    common = 0
+    for number in numbers:
+        common |= number
+    spare = min((common & -common).bit_length() - 1, 149) if common else 149
+    return Exact([[x >> spare for x in numbers[r * columns : (r + 1) * columns]] for r in range(rows)], 149 - spare)
+
+
+def exp_minus(y: int, scale: int, bits: int) -> tuple[int, int]:
+    """Integers low <= 2^bits exp(-y / 2^scale) <= high, for y >= 0.
+
+    Proof. If y / 2^scale >= bits, then 0 < exp(-y / 2^scale) < 2^-bits, as e > 2. Otherwise let z = y / 2^(scale + halvings), which is
+    at most 2^-12, so exp(-y / 2^scale) = exp(-z)^(2^halvings).
+    exp(-z) = sum_n (-1)^n z^n / n! alternates and its terms decrease, so it is at most every partial sum that ends with an even n, and at
+    least that sum minus the n-th term (which is not less than the next). `term_low` and `term_high` enclose 2^work z^n / n!: each comes
+    from the one before by multiplying with y, dividing by 2^(scale + halvings) and by n, rounded down or up. So `low` and `high`, which
+    add low even terms and subtract high odd ones, or the other way round, enclose 2^work exp(-z) after the last line of the loop.
+    Squaring keeps the enclosure: low^2 / 2^work rounded down, high^2 / 2^work rounded up, low being made non-negative first. QED
+    """
+    if y >= bits << scale:
+        return 0, 1
+    halvings = max(0, y.bit_length() - scale + 12)
+    work, down = bits + halvings + 16, scale + halvings
+    low = high = term_low = term_high = 1 << work
+    n = 0
+    while term_high > 1:
+        for _ in range(2):
+            n += 1
+            term_low, term_high = (term_low * y >> down) // n, -((-term_high * y >> down) // n)
+            low, high = (low - term_high, high - term_low) if n % 2 else (low + term_low, high + term_high)
+    low = max(low - term_high, 0)
+    for _ in range(halvings):
+        low, high = low * low >> work, -(-high * high >> work)
+    return low >> work - bits, -(-high >> work - bits)
+
+
+class Tables(NamedTuple):
+    """What the rules compute with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
+
+    v: int
+    """tokens"""
+    out: int
+    """outputs"""
+    k: int
+    """positions"""
+    scale: int
+    bits: int
+    EVOU: Rows
+    PVOU: Rows
+    EU: Rows
+    own: Rows
+    """[q][m]: EU[q][m], less the error of float32 arithmetic if the claim is about that"""
+    A_low: Rows
+    """[q][t]: attention to tokens, the largest of each query being about 1"""
+    A_high: Rows
+    b_low: Rows
+    """[q][i]: the same for positions"""
+    b_high: Rows
+
+    def sequences(self, m: int, q: int) -> int:
+        """How many sequences have the label m and the query q <= m."""
+        return (m + 1) ** (self.k - 1) - (m ** (self.k - 1) if q < m else 0)
+
+    def worst_position(self, m: int) -> Row:
+        """[o]: the largest PVOU[i][o] - PVOU[i][m]"""
+        return [max(column) for column in zip(*([x - row[m] for x in row] for row in self.PVOU), strict=True)]
+
+
+def tables(network: Network, divisor: str, semantics: str) -> Tables:
+    """The exact tables of the network and enclosures of its attention."""
+    W = {name: exact(name, *network.tensors[name]) for name in NAMES}
+    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale)
+    E, position = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale)
+    query = Exact([list(map(add, row, position.rows[-1])) for row in E.rows], scale)
+    VOU = W["W_V"] @ (W["W_O"] @ W["W_U"])
+    EVOU, PVOU, EU = E @ VOU, position @ VOU, query @ W["W_U"]
+    QK = (query @ W["W_Q"]) @ W["W_K"].transposed()
+    EQKE, EQKP = QK @ E.transposed(), QK @ position.transposed()
+    n, d = map(int, divisor.split("/"))
+    spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
+    largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
+    bits = 64 + min(3 * largest // 2, 2000)
+    A_low, A_high = attention(EQKE, n, d, bits)
+    b_low, b_high = attention(EQKP, n, d, bits)
+    common = max(EVOU.scale, EU.scale, 256)
+    values = EVOU.at(common), PVOU.at(common), EU.at(common)
+    own = values[2]
+    if semantics == FLOAT32:
+        error = float32_error(W, E, position, query, values, n, d, common)
+        own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
+    return Tables(len(E.rows), len(EU.rows[0]), k, common, bits, *values, own, A_low, A_high, b_low, b_high)
+
+
+def attention(scores: Exact, n: int, d: int, bits: int) -> tuple[Rows, Rows]:
+    """Enclosures of 2^bits exp((scores - largest of the row) / sqrt(n / d))."""
+    root_scale = bits + 256
+    root = isqrt((d << 2 * root_scale) // n)  # sqrt(d / n) lies between root and root + 1, over 2^root_scale
+    y_scale = bits + 16
+    down = scores.scale + root_scale - y_scale
+    low, high = [], []
+    for row in scores.rows:
+        top = max(row)
+        ends = [((top - x) * root >> down, -(-(top - x) * (root + 1) >> down)) for x in row]
+        enclosures = [exp_minus(least, y_scale, bits) for least, _ in ends]
+        # exp(-y) >= exp(-least) (1 - (most - least)) for y between least and most
+        low.append([max(a - (a * (y[1] - y[0]) >> y_scale) - 1, 0) for (a, _), y in zip(enclosures, ends, strict=True)])
+        high.append([b for _, b in enclosures])
+    return low, high
+
+
+def float32_error(
+    W: dict[str, Exact], E: Exact, position: Exact, query: Exact, values: tuple[Rows, Rows, Rows], n: int, d: int, scale: int
+) -> Rows:
+    """[q][m]: how far a float32 forward pass may move any difference logit[o] - logit[m], over sequences with query q and label m.
+
+    The error model `float32-1`. The pass computes, in this order, h_i = W_E + W_pos; h_q W_Q, h_i W_K and h_i W_V; scores and their
+    division by a square root (or multiplication by its inverse, before or after the product); softmax, with or without subtracting a
+    maximum; the weighted sum of values; its product with W_O; the sum with h_q; the product with W_U. Sums may be taken in any order,
+    blocked or fused. Every operation has a relative error of at most u = 2^-24, or an absolute one of at most 2^-126 (underflow,
+    flushed or not); exp one of at most 8 u, or returns anything up to 2^-120 instead of a smaller number.
+
+    Proof. A sum of N products, each of whose factors has been rounded at most N' times before, is off by at most gamma = (N + N') u /
+    (1 - (N + N') u) times the sum of magnitudes, plus what underflow adds, which is less than gamma 2^-96 (N < 2^16 underflows of
+    2^-126, times magnitudes below 2^100 of the factors that follow, would not be; so magnitudes are taken with 2^-60 added to every
+    weight, and underflow is below u 2^-60 relative to that). Magnitudes below 2^100 exclude overflow.
+    Scores: 2 roundings for h_q and h_i, 2 d_model for queries and keys, d_head for their product, 4 for the division, 2 for subtracting
+    a maximum that is itself at most the largest magnitude: S <= gamma(2 d_model + d_head + 8) |scores|. So the computed exponentials
+    are exp(score + e) with |e| <= D = S + 16 u, up to a common factor. Moving scores by at most D moves the probability of any set
+    of positions by at most tanh(D / 2) <= D / 2, and any average by at most D / 2 times the range of what is averaged; exponentials
+    replaced by up to 2^-120 move it by at most k 2^-119 times the range.
+    The rest: values and logits are sums of products rounded 1 + d_model (values) + k + 2 (softmax's sum and quotient, weighted sum k)
+    + d_head + 1 + d_model times; the direct path 2 + d_model times. The error of logit[o] - logit[m] is at most the sum of both errors. QED
+    """
+    k, d_model, d_head = len(position.rows), len(W["W_Q"].rows), len(W["W_Q"].rows[0])
+    tiny = {name: Exact([[abs(x) + (1 << max(w.scale - 60, 0)) for x in row] for row in w.rows], w.scale) for name, w in W.items()}
+    pad = 1 << max(E.scale - 60, 0)
+    key = Exact([[max(abs(x + p[j]) for p in position.rows) + pad for j, x in enumerate(row)] for row in E.rows], E.scale)
+    last = Exact([[abs(x) + pad for x in row] for row in query.rows], E.scale)
+    value = key @ (tiny["W_V"] @ (tiny["W_O"] @ tiny["W_U"]))
+    direct = last @ tiny["W_U"]
+    score = (last @ tiny["W_Q"]) @ (key @ tiny["W_K"]).transposed()
+    for table in (value, direct, score, key @ tiny["W_K"], key @ tiny["W_V"], last @ tiny["W_Q"]):
+        holds(max(map(max, table.rows)) < 1 << 100 + table.scale, "float32 might overflow on this model, so nothing is proven about it")
+
+    def gamma(times: int, x: int) -> int:
+        return -(-times * x // ((1 << 24) - times))
+
+    root = isqrt((d << 512) // n) + 1  # at least 2^256 sqrt(d / n)
+    EVOU, PVOU, _ = values
+    value_rows, direct_rows = value.at(max(value.scale, scale)), direct.at(max(direct.scale, scale))
+    value_down, direct_down = max(value.scale - scale, 0), max(direct.scale - scale, 0)
+    largest_value = list(accumulate(value_rows, lambda a, b: list(map(max, a, b))))  # over tokens up to m
+    spreads = [value_range(EVOU, PVOU, m) if m < len(EVOU[0]) else 0 for m in range(len(E.rows))]
+    result = []
+    for q, magnitudes in enumerate(score.rows):
+        S = list(accumulate(magnitudes, max))
+        row = []
+        for m in range(len(E.rows)):
+            if m < q or m >= len(EVOU[0]):
+                row.append(0)
+                continue
+            shift = gamma(2 * d_model + d_head + 8, -(-S[m] * root >> 256)) + (16 << score.scale >> 24) + 1  # D, over 2^score.scale
+            spread = spreads[m]
+            moved = -(-spread * shift >> score.scale + 1) + (spread >> 100)
+            own_value, own_direct = largest_value[m][m], direct_rows[q][m]
+            sums = gamma(2 * d_model + d_head + 2 * k + 8, max(largest_value[m]) + own_value) + (1 << value_down)
+            ends = gamma(d_model + 4, max(direct_rows[q]) + own_direct) + (1 << direct_down)
+            row.append(moved + (sums >> value_down) + (ends >> direct_down) + 2)
+        result.append(row)
+    return result
+
+
+def value_range(EVOU: Rows, PVOU: Rows, m: int) -> int:
+    """The range, over tokens up to m and positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
+    tokens = list(zip(*([x - row[m] for x in row] for row in EVOU[: m + 1]), strict=True))
+    positions = list(zip(*([x - row[m] for x in row] for row in PVOU), strict=True))
+    return max(max(t) - min(t) + max(p) - min(p) for t, p in zip(tokens, positions, strict=True))
+
+
+# ---------------------------------------------------------------- counting
+
+
+class Meter:
+    """How much work counting has taken; there is a limit."""
+
+    def __init__(self) -> None:
+        self.work = 0
+
+    def spend(self, additions: int, bits: int) -> None:
+        self.work += additions * bits
+        holds(bits <= MOST_BITS and self.work <= MOST_WORK, "counting would take too long or too much memory; use larger steps")
+
+
+def count_at_least_zero(start: int, positions: list[Counter[int]], meter: Meter) -> int:
+    """How many ways there are to choose one entry at each position so that start plus their sum is at least zero.
+
+    A position is a multiset of integers. Partial sums are held in one large integer: the number of ways to reach `base + j` is its j-th
+    digit, in a base 2^width that no count can exceed. Adding an entry d to all sums shifts the integer by d digits. Sums that stay
+    at least zero whatever follows are taken out and counted for good, by adding up their digits, which is the remainder modulo
+    2^width - 1; sums that cannot reach zero are dropped.
+    """
+    sizes = [sum(entries.values()) for entries in positions]
+    if 0 in sizes:
+        return 0
+    width = sum(size.bit_length() for size in sizes) + 2
+    least = list(accumulate((min(entries) for entries in reversed(positions)), initial=0))[::-1]
+    most = list(accumulate((max(entries) for entries in reversed(positions)), initial=0))[::-1]
+    sums, base, certain = 1, start, 0
+    for i, entries in enumerate(positions):
+        if base + most[i] < 0 or not sums:
+            sums = 0
+        certain *= sizes[i]
+        if sums:
+            low = min(entries)
+            meter.spend(len(entries), sums.bit_length() + width * (max(entries) - low))
+            new = 0
+            for entry, times in entries.items():
+                new += (sums if times == 1 else sums * times) << width * (entry - low)
+            sums, base = new, base + low
+            safe = max(0, -base - least[i + 1])  # sums from this digit on stay at least zero
+            above = sums >> width * safe
+            if above:
+                certain += above % ((1 << width) - 1)
+                sums -= above << width * safe
+            lost = max(0, -base - most[i + 1])  # sums below this digit stay below zero
+            sums, base = sums >> width * lost, base + lost
+    return certain
+
+
+class Steps(NamedTuple):
+    """How harms become small integers: a certificate's choice, any is sound."""
+
+    step: int
+    offsets: Row
+    """in 256ths of a step"""
+    depth: int
+
+    @classmethod
+    def of(cls, value: Json, k: int, where: str) -> Steps:
+        step, offsets, depth = fields(value, "step offsets depth", where)
+        return cls(integer(step, 1, LARGE, where), integers(offsets, 0, 255, where, k), integer(depth, 1, 1 << 24, where))
+
+    def rounded(self, harms: list[dict[int, int]], up: bool) -> tuple[int, list[dict[int, int]]]:
+        """Integers D[i][t] and a start: `start + sum_i D[i][x_i] >= 0` whenever (up) or only if (not up) `sum_i harms[i][x_i] >= 0`.
+
+        With a_i = offsets[i] step / 256, D is (harm - a_i) / step and start is (sum_i a_i) / step, all rounded up (or all down), so step
+        times (start + sum D) is at least (at most) the sum of harms. Upwards, D is also raised to a floor; and a D above the
+        ceiling decides alone, since start + ceiling + the floors of all others is zero, so the ceiling will do. Downwards, entries
+        below the floor are left out and large ones lowered to the ceiling: fewer sequences are counted.
+        """
+        a = [offset * self.step >> 8 for offset in self.offsets]
+        start = -(-sum(a) // self.step) if up else sum(a) // self.step
+        floors = [-self.depth] * (len(harms) - 1) + [-4 * self.depth]
+        rounded = []
+        for row, shift, floor in zip(harms, a, floors, strict=True):
+            ceiling = -start - sum(floors) + floor
+            if up:
+                D = {t: max(min(-((shift - h) // self.step), ceiling), floor) for t, h in row.items()}
+            else:
+                D = {t: min((h - shift) // self.step, ceiling) for t, h in row.items()}
+                D = {t: x for t, x in D.items() if x >= floor}
+            rounded.append(D)
+        return start, rounded
+
+
+def count_class(start: int, D: list[dict[int, int]], gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
+    """How many sequences with start + sum_i D[i][x_i] >= 0 contain every wanted token and none that is gone, by inclusion and exclusion."""
+    banned, wanted = set(gone), set(wanted)
+    if banned & wanted:
+        return 0
+    others = [Counter(x for t, x in row.items() if t not in banned and t not in wanted) for row in D]
+    total = 0
+    for absent in range(len(wanted) + 1):
+        for present in combinations(sorted(wanted), len(wanted) - absent):
+            positions = [Counter(entries) for entries in others]
+            for entries, row in zip(positions, D, strict=True):
+                entries.update(row[t] for t in present if t in row)
+            total += (-1) ** absent * count_at_least_zero(start, positions, meter)
+    return total
+
+
+def classes_of(value: Json, m: int, where: str) -> tuple[Row, list[Json]]:
+    """A list of tokens, and a specification for each class "token c of the list occurs and none before it", and one for "none occurs".
+
+    Every sequence is in exactly one of these classes.
+    """
+    order, specifications = fields(value, "order classes", where)
+    order = integers(order, 0, m, where)
+    holds(len(set(order)) == len(order), f"{where}: a token occurs twice in the order of classes")
+    return order, items(specifications, where, len(order) + 1)
+
+
+def upper(x: int, low: int, high: int) -> int:
+    """At least x times anything between low and high, which are not negative."""
+    return x * high if x > 0 else x * low
+
+
+# ---------------------------------------------------------------- rule `cubic`
+
+
+def check_cubic(T: Tables, witness: Json, meter: Meter) -> int:
+    """Sequences with query q, label m and c other tokens besides, each of which, alone in all c places, leaves the answer right.
+
+    With D[o] = max_i (PVOU[i][o] - PVOU[i][m]), the harm of token t is at most b[i] G(t), G(t) = A[t] (max_o (EVOU[t][o] - EVOU[t][m] +
+    D[o]) + max_o (EU[q][o] - EU[q][m])). If X and Y are the weights b of the places of the label and of the others, then all G(x_i) <= g of the
+    others give a sum of at most G(q) b[k-1] + X G(m) + Y g. X + Y is fixed, so this is linear in Y: it is negative for every
+    arrangement if it is for the two extreme ones. Without others (c = 0) outputs are looked at one by one.
+    """
+    fields(witness, "", "the witness of rule cubic")
+    correct = 0
+    direct = [[max(others(T.EU[q], m), default=0) - T.own[q][m] for m in range(T.v)] for q in range(T.v)]
+    for m in range(T.v):
+        D = T.worst_position(m)
+        harm = [max(others(list(map(add, row, D)), m), default=0) - row[m] for row in T.EVOU[: m + 1]]
+        for q in range(m + 1):
+            places = sorted_places(T, q)
+            A_low, A_high = T.A_low[q], T.A_high[q]
+            G = [upper(x + direct[q][m], lo, hi) for x, lo, hi in zip(harm, A_low, A_high, strict=False)]
+            G_query = upper(harm[q] + direct[q][m], A_low[q] * T.b_low[q][-1], A_high[q] * T.b_high[q][-1])
+            if (T.k > 1 or q == m) and label_alone(T, m, q, D, places):
+                correct += 1
+            below = sorted(G[:m])
+            for c in range(1, T.k - (q < m)):
+                tokens = m
+                for X_low, X_high, Y_low, Y_high in arrangements(places, c):
+                    room = -G_query - upper(G[m], X_low, X_high)  # need Y g < room
+                    Y = Y_high if room > 0 else Y_low
+                    tokens = min(tokens, bisect_left(below, -(-room // Y)) if Y else 0)
+                correct += comb(T.k - 1, c) * tokens**c
+    return correct
+
+
+def others(row: Row, m: int) -> Row:
+    """All entries but the m-th."""
+    return row[:m] + row[m + 1 :]
+
+
+def sorted_places(T: Tables, q: int) -> tuple[Row, Row]:
+    """Bounds of the attention b to all positions but the last, each list in ascending order.
+
+    The j-th smallest of numbers lies between the j-th smallest lower and the j-th smallest upper bound.
+    """
+    return sorted(T.b_low[q][:-1]), sorted(T.b_high[q][:-1])
+
+
+def arrangements(places: tuple[Row, Row], c: int) -> list[tuple[int, int, int, int]]:
+    """X_low, X_high, Y_low, Y_high if the c others have the most attended places, and if they have the least attended ones."""
+    low, high = places
+    n = len(low) - c
+    return [(sum(low[:n]), sum(high[:n]), sum(low[n:]), sum(high[n:])), (sum(low[c:]), sum(high[c:]), sum(low[:c]), sum(high[:c]))]
+
+
+def label_alone(T: Tables, m: int, q: int, D: Row, places: tuple[Row, Row]) -> bool:
+    """Whether the sequence m, ..., m, q is right, every position taken for the worst one."""
+    X_low, X_high = sum(places[0]) * T.A_low[q][m], sum(places[1]) * T.A_high[q][m]
+    own_low, own_high = T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1]
+    label, query = T.EVOU[m], T.EVOU[q]
+    for o in range(T.out):
+        rest = D[o] + T.EU[q][o] - T.own[q][m]
+        at_label, at_query = label[o] - label[m] + rest, query[o] - query[m] + rest
+        if o != m and upper(at_label, X_low, X_high) + upper(at_query, own_low, own_high) >= 0:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- rule `gaps`
+
+
+def check_gaps(T: Tables, witness: Json, meter: Meter) -> int:
+    """Sequences with query q, label m and exactly c tokens that are not m (the query among them if it is not), all at most m - gap.
+
+    Let x[o] = D[o] + EU[q][o] - EU[q][m]; let L and O be the attention on label tokens and on others, and W the largest EVOU[t][o] -
+    EVOU[t][m] of tokens t <= m - gap. Then (L + O) (logit[o] - logit[m]) <= L (x[o] + EVOU[m][o] - EVOU[m][m]) + O (x[o] + W). The sign of
+    this depends on O / L only and, being linear in it, is negative in between if it is at the least and at the greatest ratio.
+    Gap 0 claims nothing.
+    """
+    (gaps,) = fields(witness, "gaps", "the witness of rule gaps")
+    places = [sorted_places(T, q) for q in range(T.v)]
+    correct = 0
+    for m, by_query in enumerate(items(gaps, "gaps", T.v)):
+        D = T.worst_position(m)
+        W = list(accumulate((max(others(row, m), default=row[m]) - row[m] for row in T.EVOU[: m + 1]), max))
+        label = others([x - T.EVOU[m][m] for x in T.EVOU[m]], m)
+        for q, by_count in enumerate(items(by_query, f"gaps[{m}]", m + 1)):
+            x = others([d + e - T.own[q][m] for d, e in zip(D, T.EU[q], strict=True)], m)
+            at_label = list(map(add, x, label))
+            attention = prefix_attention(T, q, m)
+            for c, gap in enumerate(integers(by_count, 0, T.v, f"gaps[{m}][{q}]", T.k)):
+                if gap == 0:
+                    continue
+                if c == 0:
+                    holds(q == m and gap == 1, f"gaps[{m}][{q}][0] = {gap} is outside its range: 1 or 0 if the query is the label, else 0")
+                    correct += all(y < 0 for y in at_label)
+                    continue
+                holds(
+                    gap <= m and (q == m or q <= m - gap),
+                    f"gaps[{m}][{q}][{c}] = {gap} is outside its range: a token is nearer to the label",
+                )
+                if all(gap_holds(at_label, x, W[m - gap], L, O) for L, O in ratios(T, q, m, m - gap, c, attention, places[q])):
+                    free = c - (q != m)
+                    correct += comb(T.k - 1, free) * (m - gap + 1) ** free
+    return correct
+
+
+def gap_holds(at_label: Row, x: Row, W: int, L: int, O: int) -> bool:  # noqa: E741
+    return max(map(add, map(mul, at_label, repeat(L)), map(mul, map(add, x, repeat(W)), repeat(O))), default=-1) < 0
+
+
+def prefix_attention(T: Tables, q: int, m: int) -> tuple[Row, Row]:
+    """For every t <= m, the least and the greatest attention of query q to a token up to t."""
+    return list(accumulate(T.A_low[q][: m + 1], min)), list(accumulate(T.A_high[q][: m + 1], max))
+
+
+def ratios(T: Tables, q: int, m: int, largest: int, c: int, attention: tuple[Row, Row], places: tuple[Row, Row]) -> list[tuple[int, int]]:
+    """L and O with at most the least, and with at least the greatest ratio O / L that sequences with others up to `largest` can have."""
+    low, high = places
+    last_low, last_high = T.b_low[q][-1], T.b_high[q][-1]
+    free = c - (q != m)
+    n = T.k - 1 - free
+    other_low, other_high = sum(low[:free]), sum(high[n:])
+    label_low, label_high = sum(low[:n]), sum(high[free:])
+    if q == m:
+        label_low, label_high = label_low + last_low, label_high + last_high
+    else:
+        other_low, other_high = other_low + last_low, other_high + last_high
+    A_low, A_high = T.A_low[q][m], T.A_high[q][m]
+    return [(label_high * A_high, other_low * attention[0][largest]), (label_low * A_low, other_high * attention[1][largest])]
+
+
+# ---------------------------------------------------------------- rule `pools`
+
+
+def check_pools(T: Tables, witness: Json, meter: Meter) -> int:
+    """Harm tables for pools of queries.
+
+    For a label m let w[o] >= 1 be any weights. If for all outputs o != m, tokens t <= m, positions i and queries q of a pool
+
+        w[o] (EVOU[t][o] - EVOU[t][m]) <= r[t],    w[o] (PVOU[i][o] - PVOU[i][m]) <= p[i],    w[o] (EU[q][o] - EU[q][m]) <= s[q],
+
+    then w[o] G_o(i, t) <= A[t] b[i] (r[t] + p[i] + s[q]); so if these add up to less than zero, the sequence is right. A and
+    b of each query may be scaled by any positive numbers; one table then serves the pool, with its largest s and its largest attention where r + p + s is
+    positive, and its least where it is not. At the last position the token is the query itself. The certificate gives r, p and s, and
+    the sequences whose harms, rounded up, add up to at least zero are counted as failures; so are queries in no pool.
+    `direct_centre` and `position_centre`, any numbers, are moved from EU and from PVOU to EVOU, which changes no logit.
+    """
+    grid, direct_centre, position_centre, labels = fields(witness, "grid direct_centre position_centre labels", "the witness of rule pools")
+    up = T.scale - integer(grid, 0, 256, "grid")
+    mu = [x << up for x in integers(direct_centre, -LARGE, LARGE, "direct_centre", T.out)]
+    nu = [x << up for x in integers(position_centre, -LARGE, LARGE, "position_centre", T.out)]
+    V = [[x + a + b for x, a, b in zip(row, mu, nu, strict=True)] for row in T.EVOU]
+    P = [list(map(sub, row, nu)) for row in T.PVOU]
+    EU = [list(map(sub, row, mu)) for row in T.EU]
+    correct = 0
+    for m, of_label in enumerate(items(labels, "labels", T.v)):
+        weights, token_harms, position_harms, pools = fields(of_label, "weights token_harms position_harms pools", f"labels[{m}]")
+        w = integers(weights, 1, LARGE, f"labels[{m}].weights", T.out)
+        r = integers(token_harms, -LARGE, LARGE, f"labels[{m}].token_harms", m + 1)
+        p = integers(position_harms, -LARGE, LARGE, f"labels[{m}].position_harms", T.k)
+        bounds = partial(bounds_all, w, m)
+        for t in range(m + 1):
+            holds(bounds(V[t], V[t][m], r[t] << up), f"labels[{m}].token_harms[{t}] is too small")
+        for i in range(T.k):
+            holds(bounds(P[i], P[i][m], p[i] << up), f"labels[{m}].position_harms[{i}] is too small")
+        seen: set[int] = set()
+        for number, pool in enumerate(items(pools, f"labels[{m}].pools")):
+            where = f"labels[{m}].pools[{number}]"
+            queries, token_scales, position_scales, query_harms, counting = fields(
+                pool, "queries token_scales position_scales query_harms counting", where
+            )
+            queries = increasing(queries, 0, m, where + ".queries")
+            holds(seen.isdisjoint(queries), f"{where}: a query is in two pools")
+            seen.update(queries)
+            token_scales = integers(token_scales, 1, LARGE, where + ".token_scales", len(queries))
+            position_scales = integers(position_scales, 1, LARGE, where + ".position_scales", len(queries))
+            s = integers(query_harms, -LARGE, LARGE, where + ".query_harms", len(queries))
+            for q, harm in zip(queries, s, strict=True):
+                holds(bounds(EU[q], T.own[q][m] - mu[m], harm << up), f"{where}: the harm of query {q} is too small")
+            if queries:
+                harms = pool_harms(T, m, queries, token_scales, position_scales, r, p, s)
+                failures = count_failures(T, m, harms, counting, where, meter)
+                correct += sum(T.sequences(m, q) for q in queries) - failures
+    return correct
+
+
+def bounds_all(weights: Row, m: int, row: Row, own: int, limit: int) -> bool:
+    """Whether weights[o] (row[o] - own) <= limit for every o != m."""
+    terms = list(map(mul, weights, map(sub, row, repeat(own))))
+    return max(others(terms, m), default=limit) <= limit
+
+
+def pool_harms(T: Tables, m: int, queries: Row, token_scales: Row, position_scales: Row, r: Row, p: Row, s: Row) -> list[dict[int, int]]:
+    """harms[i][t]: upper bounds for every query of the pool; at the last position the query's own."""
+    A_low, A_high = scaled(T.A_low, queries, token_scales, m + 1), scaled(T.A_high, queries, token_scales, m + 1)
+    b_low, b_high = scaled(T.b_low, queries, position_scales, T.k), scaled(T.b_high, queries, position_scales, T.k)
+    least, most = list(map(min, zip(*A_low, strict=True))), list(map(max, zip(*A_high, strict=True)))
+    harms = []
+    for i in range(T.k - 1):
+        place_low, place_high, rest = min(b[i] for b in b_low), max(b[i] for b in b_high), max(s) + p[i]
+        harms.append(
+            {t: upper(x + rest, place_low * lo, place_high * hi) for t, (x, lo, hi) in enumerate(zip(r, least, most, strict=True))}
+        )
+    last = {}
+    for j, q in enumerate(queries):
+        last[q] = upper(r[q] + p[-1] + s[j], A_low[j][q] * b_low[j][-1], A_high[j][q] * b_high[j][-1])
+    return [*harms, last]
+
+
+def scaled(rows: Rows, queries: Row, scales: Row, length: int) -> Rows:
+    """The first entries of the rows of some queries, each row times its scale."""
+    return [[x * scale for x in rows[q][:length]] for q, scale in zip(queries, scales, strict=True)]
+
+
+def count_failures(T: Tables, m: int, harms: list[dict[int, int]], counting: Json, where: str, meter: Meter) -> int:
+    """Sequences of label m whose harms, rounded up, add up to at least zero, class by class."""
+    shift, by_class = fields(counting, "shift by_class", where + ".counting")
+    order, specifications = classes_of(by_class, m, where + ".counting.by_class")
+    harms = coarser(harms, integer(shift, 0, 1 << 16, where + ".counting.shift"), up=True)
+    failures = 0
+    for c, specification in enumerate(specifications):
+        start, D = Steps.of(specification, T.k, where + ".counting.by_class.classes").rounded(harms, up=True)
+        failures += count_class(start, D, order[:c], {m, *order[c : c + 1]}, meter)
+    return failures
+
+
+def coarser(harms: list[dict[int, int]], shift: int, up: bool) -> list[dict[int, int]]:
+    """harms / 2^shift, rounded up or down."""
+    return [{t: -(-h >> shift) if up else h >> shift for t, h in row.items()} for row in harms]
+
+
+# ---------------------------------------------------------------- rules `pairs` and `failures`: every output of one query and label
+
+
+class Pair:
+    """One query and one label: bounds of G_o(i, t), computed when they are needed."""
+
+    def __init__(self, T: Tables, m: int, q: int, worst: Row) -> None:
+        self.T, self.m, self.q, self.worst = T, m, q, worst
+        self._terms: dict[tuple[int, bool], list[dict[int, int]]] = {}
+
+    def terms(self, o: int, up: bool) -> list[dict[int, int]]:
+        """[i][t]: at least (up) or at most G_o(i, t)."""
+        if (o, up) not in self._terms:
+            T, q, m = self.T, self.q, self.m
+            A_low, A_high, b_low, b_high = T.A_low[q], T.A_high[q], T.b_low[q], T.b_high[q]
+            tokens = [row[o] - row[m] for row in T.EVOU[: m + 1]]
+            rows: list[dict[int, int]] = []
+            for i in range(T.k):
+                rest = T.PVOU[i][o] - T.PVOU[i][m] + T.EU[q][o] - T.own[q][m]
+                low, high = (b_low[i], b_high[i]) if up else (b_high[i], b_low[i])
+                row = {}
+                for t in range(m + 1) if i < T.k - 1 else (q,):
+                    d = tokens[t] + rest
+                    smaller, larger = (A_low[t], A_high[t]) if up else (A_high[t], A_low[t])
+                    row[t] = d * larger * high if d > 0 else d * smaller * low
+                rows.append(row)
+            self._terms[o, up] = rows
+        return self._terms[o, up]
+
+    def is_harmless(self, o: int) -> bool:
+        """Whether output o certainly stays below the label, by a quick bound: every position taken for the worst one.
+
+        Let M be the largest A[t] (B_o - B_m) of a token, and g that of the label. One place at least is the label's, or the query is; the
+        sum is then at most own + (sum of b - least b) M + (least b) g, as g <= M.
+        """
+        T, m, q = self.T, self.m, self.q
+        rest = self.worst[o] + T.EU[q][o] - T.own[q][m]
+        values = [row[o] - row[m] + rest for row in T.EVOU[: m + 1]]
+        scaled = [d * hi if d > 0 else d * lo for d, lo, hi in zip(values, T.A_low[q], T.A_high[q], strict=False)]
+        own = upper(values[q], T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1])
+        low, high = sorted_places(T, q)
+        if q == m:
+            return own + upper(max(scaled), sum(low), sum(high)) < 0
+        if not low:
+            return True  # one position only: no such sequence
+        return own + upper(max(scaled), sum(low[1:]), sum(high[1:])) + upper(scaled[m], low[0], high[0]) < 0
+
+    def is_harmless_in(self, o: int, gone: Row, wanted: set[int]) -> bool:
+        """Whether output o stays below the label on all sequences that contain the wanted tokens and none that is gone: the largest sum."""
+        rows = [{t: x for t, x in row.items() if t not in gone} for row in self.terms(o, up=True)]
+        missing = [t for t in wanted if t != self.q]
+        if not all(rows) or len(missing) > self.T.k - 1 or wanted.intersection(gone):
+            return True  # no such sequence
+        best = [max(row.values()) for row in rows]
+        losses = (
+            sum(best[i] - rows[i][t] for i, t in zip(where, missing, strict=True))
+            for where in permutations(range(self.T.k - 1), len(missing))
+        )
+        return sum(best) - min(losses) < 0
+
+    def is_right(self, sequence: Row, harmful: Row) -> bool:
+        return all(sum(self.harm(o, i, t, True) for i, t in enumerate(sequence)) < 0 for o in harmful)
+
+    def is_wrong(self, sequence: Row) -> bool:
+        return any(sum(self.harm(o, i, t, False) for i, t in enumerate(sequence)) >= 0 for o in range(self.T.out) if o != self.m)
+
+    def harm(self, o: int, i: int, t: int, up: bool) -> int:
+        T, q, m = self.T, self.q, self.m
+        d = T.EVOU[t][o] - T.EVOU[t][m] + T.PVOU[i][o] - T.PVOU[i][m] + T.EU[q][o] - T.own[q][m]
+        large = (d > 0) == up
+        return d * (T.A_high[q][t] * T.b_high[q][i] if large else T.A_low[q][t] * T.b_low[q][i])
+
+
+def pairs_of(T: Tables, witness: Json, names: str) -> Iterable[tuple[Pair, list[Json], str]]:
+    """The pairs of a witness, in strictly ascending order of (label, query)."""
+    (pairs,) = fields(witness, "pairs", "the witness")
+    before = (-1, -1)
+    worst: Row = []
+    for number, pair in enumerate(items(pairs, "pairs")):
+        where = f"pairs[{number}]"
+        label, query, *rest = fields(pair, f"label query {names}", where)
+        m = integer(label, 0, min(T.v, T.out) - 1, where + ".label")
+        q = integer(query, 0, m, where + ".query")
+        holds((m, q) > before, f"{where}: pairs are not in ascending order, or one occurs twice")
+        worst = T.worst_position(m) if m != before[0] else worst
+        before = (m, q)
+        yield Pair(T, m, q, worst), rest, where
+
+
+def sequences_of(pair: Pair, value: Json, where: str) -> Iterable[Row]:
+    """Different sequences of the pair's label and query, listed in ascending order without the query."""
+    before: Row = []
+    for number, listed in enumerate(items(value, where)):
+        tokens = integers(listed, 0, pair.m, f"{where}[{number}]", pair.T.k - 1)
+        holds(not before or before < tokens, f"{where}: sequences are not in ascending order, or one occurs twice")
+        holds(number == 0 or pair.T.k > 1, f"{where}: there is one sequence only")
+        holds(max([*tokens, pair.q]) == pair.m, f"{where}[{number}] does not have the label {pair.m}")
+        before = tokens
+        yield [*tokens, pair.q]
+
+
+def class_number(order: Row, sequence: Row) -> int:
+    return next((c for c, t in enumerate(order) if t in sequence), len(order))
+
+
+def check_pairs(T: Tables, witness: Json, meter: Meter) -> int:
+    """For one query and label, and each class of sequences: terms that together cover every output that might win.
+
+    A term `joint` covers several outputs: it counts the sequences on which sum_i max_o w[o] G_o(i, x_i) is at least zero. A term `apart`
+    covers one output o, less those sequences that an output p, covered by an earlier term, spoils already: it counts where the sum of n1 G_o -
+    n2 G_p is at least zero (n1 >= 1, n2 >= 0). If a sequence fails, take the first term that covers an output o with sum G_o >= 0: it
+    counts the sequence, since then sum G_p < 0. So failures are at most the sum of all counts; every output that no term covers must be
+    harmless. Sequences listed as `right` are checked one by one and taken off if they have been counted.
+    """
+    correct = 0
+    for pair, (shift, by_class, right), where in pairs_of(T, witness, "shift by_class right"):
+        m, q = pair.m, pair.q
+        harmful = [o for o in range(T.out) if o != m and not pair.is_harmless(o)]
+        shift = integer(shift, 0, 1 << 16, where + ".shift")
+        order, specifications = classes_of(by_class, m, where + ".by_class")
+        failures, counted = 0, []
+        for c, specification in enumerate(specifications):
+            gone, wanted = order[:c], {m, *order[c : c + 1]}
+            covered: set[int] = set()
+            counted.append([])
+            for term in items(specification, where + ".by_class.classes"):
+                harms = term_harms(pair, term, covered, where)
+                start, D = Steps.of(term["steps"], T.k, where + " steps").rounded(coarser(harms, shift, up=True), up=True)
+                failures += count_class(start, D, gone, wanted, meter)
+                counted[-1].append((start, D))
+            for o in harmful:
+                holds(o in covered or pair.is_harmless_in(o, gone, wanted), f"{where}: output {o} might win, and no term covers it")
+        for sequence in sequences_of(pair, right, where + ".right"):
+            in_class = counted[class_number(order, sequence)]
+            holds(any(reaches_zero(*table, sequence) for table in in_class), f"{where}.right: a sequence is listed that was not counted")
+            holds(pair.is_right(sequence, harmful), f"{where}.right: the sequence {sequence} is not certainly right")
+            failures -= 1
+        correct += max(0, T.sequences(m, q) - failures)
+    return correct
+
+
+def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> list[dict[int, int]]:
+    """Upper bounds of what a term adds up; its outputs are added to the covered ones."""
+    T = pair.T
+    if isinstance(term, dict) and "joint" in term:
+        joint, weights, _ = fields(term, "joint weights steps", where + " term")
+        outputs = increasing(joint, 0, T.out - 1, where + ".joint")
+        w = integers(weights, 1, LARGE, where + ".weights", len(outputs))
+        holds(bool(outputs) and pair.m not in outputs, f"{where}: a joint term needs outputs other than the label")
+        covered.update(outputs)
+        tables = [pair.terms(o, up=True) for o in outputs]
+        if len(outputs) == 1:
+            return tables[0]
+        return [{t: max(x * table[i][t] for x, table in zip(w, tables, strict=True)) for t in tables[0][i]} for i in range(T.k)]
+    output, less, factors, _ = fields(term, "apart less factors steps", where + " term")
+    o, p = integer(output, 0, T.out - 1, where + ".apart"), integer(less, 0, T.out - 1, where + ".less")
+    n1, n2 = integers(factors, 0, LARGE, where + ".factors", 2)
+    holds(p in covered and n1 >= 1, f"{where}: a term takes off what output {p} spoils, but no earlier term covers that")
+    holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
+    covered.add(o)
+    above, below = pair.terms(o, up=True), pair.terms(p, up=False)
+    return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
+
+
+def reaches_zero(start: int, D: list[dict[int, int]], sequence: Row) -> bool:
+    return (
+        all(t in row for row, t in zip(D, sequence, strict=True)) and start + sum(row[t] for row, t in zip(D, sequence, strict=True)) >= 0
+    )
+
+
+def check_failures(T: Tables, witness: Json, meter: Meter) -> int:
+    """How many sequences certainly fail: for one query and label, and each class, those on which one output is not below the label.
+
+    Sequences listed as `wrong` are checked one by one and added if they have not been counted.
+    """
+    wrong = 0
+    for pair, (shift, by_class, listed), where in pairs_of(T, witness, "shift by_class wrong"):
+        shift = integer(shift, 0, 1 << 16, where + ".shift")
+        order, specifications = classes_of(by_class, pair.m, where + ".by_class")
+        counted = []
+        for c, specification in enumerate(specifications):
+            if specification is None:
+                counted.append((-1, [{} for _ in range(T.k)]))
+                continue
+            output, steps = fields(specification, "output steps", where + ".by_class.classes")
+            o = integer(output, 0, T.out - 1, where + ".output")
+            holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
+            counted.append(Steps.of(steps, T.k, where + " steps").rounded(coarser(pair.terms(o, up=False), shift, up=False), up=False))
+            wrong += count_class(*counted[-1], order[:c], {pair.m, *order[c : c + 1]}, meter)
+        for sequence in sequences_of(pair, listed, where + ".wrong"):
+            already = reaches_zero(*counted[class_number(order, sequence)], sequence)
+            holds(not already, f"{where}.wrong: a sequence is listed that was counted already")
+            holds(pair.is_wrong(sequence), f"{where}.wrong: the sequence {sequence} is not certainly wrong")
+            wrong += 1
+    return wrong
+
+
+# ---------------------------------------------------------------- the certificate
+
+LOWER_RULES = {"cubic": check_cubic, "gaps": check_gaps, "pools": check_pools, "pairs": check_pairs}
+UPPER_RULES = {"failures": check_failures}
+
+DIRECT = ("max_diff_exact", "global_max_diff_exact", "mean_query+max_diff", "svd_query+max_diff", "max_diff")
+ATTENTION = (
+    *("exact_EQKE+max_diff_exact", "max_diff_exact", "svd", "max_diff", "mean+max_diff"),
+    *("max_diff_subproduct", "mean+max_diff_subproduct"),
+    *("max_diff_subproduct_recursive", "mean+max_diff_subproduct_recursive", "mean_recursive+max_diff_subproduct_recursive"),
+)
+QUERY = ("mean_query+diff", "drop_average_query_per_output_logit_reasoning", "envelope")
+TABLED = {"direct_path": ("exact", *DIRECT), "attention_error": ATTENTION}
+GAPS = {"direct_path": DIRECT, "attention_error": ATTENTION, "query_handling": QUERY, "repaired": (True,)}
+STRATEGIES: dict[str, tuple[str, Mapping[str, tuple[object, ...]]]] = {
+    "cubic": ("cubic", {}),
+    "subcubic": ("gaps", GAPS),
+    **{f"threshold-{name}": ("pools", TABLED) for name in ("cubic", "cubic-pooled", "quadratic-pooled", "blocks")},
+    **{f"threshold-{name}": ("pairs", {}) for name in ("quartic", "exact-output", "best")},
+}
+"""For every strategy that can be certified: the rule that checks it, and the values that its parameters may have."""
+
+
+def check_strategy(strategy: Json, rule: str) -> None:
+    name, parameters = fields(strategy, "name parameters", "strategy")
+    holds(isinstance(name, str) and name in STRATEGIES, f"the strategy {name!r:.60} cannot be certified")
+    expected_rule, allowed = STRATEGIES[name]
+    holds(rule == expected_rule, f"the strategy {name} is checked by rule {expected_rule}, not {rule!r:.40}")
+    values = fields(parameters, " ".join(allowed), "strategy.parameters")
+    for parameter, value in zip(allowed, values, strict=True):
+        same = any(value == known and type(value) is type(known) for known in allowed[parameter])
+        holds(same, f"{name} with {parameter}={value!r:.60} is not a sound strategy")
+
+
+def checked_claims(data: bytes, network: Network) -> Checked:
+    """The claims of a certificate about this network, if it proves them; raises with the reason otherwise."""
+    certificate = parse(data, "the certificate")
+    well_formed(isinstance(certificate, dict) and certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
+    version = certificate.get("version")
+    well_formed(
+        version == VERSION and type(version) is int, f"certificate of version {version!r:.40}; this checker knows version {VERSION}"
+    )
+    names = "format version theorem semantics error_model producer strategy task distribution model claim lower upper end"
+    values = fields(certificate, names, "the certificate")
+    _, _, theorem, semantics, error_model, producer, strategy, task, distribution, model, claim, lower, above, end = values
+    well_formed(list(certificate)[-1] == "end" and end == FORMAT, "the certificate does not end with its end marker")
+    well_formed(theorem == THEOREM, f"theorem {theorem!r:.60} is not known; expected {THEOREM}")
+    well_formed(isinstance(producer, str), "producer is not a string")
+    well_formed(
+        (semantics, error_model) in ((REAL, None), (FLOAT32, ERROR_MODEL)), f"semantics {semantics!r:.60}, error model {error_model!r:.60}"
+    )
+    well_formed(
+        task == "max" and distribution == "uniform", f"task {task!r:.60}, distribution {distribution!r:.60}: only max, uniform are known"
+    )
+
+    v, k, out, divisor = check_model(model, network)
+    total = v**k
+    at_least, at_most, claimed_total = fields(claim, "correct_at_least correct_at_most total", "claim")
+    at_least = natural(at_least, "claim.correct_at_least")
+    at_most = None if at_most is None else natural(at_most, "claim.correct_at_most")
+    holds(natural(claimed_total, "claim.total") == total, f"there are {v}^{k} sequences, and the claim gives another total")
+    holds(out >= v, f"the label may be up to {v - 1}, but the model has {out} outputs only")
+    well_formed((at_most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
+    holds(at_most is None or semantics == REAL, "upper bounds are proven about the real-number network only")
+
+    rule, witness = fields(lower, "rule witness", "lower")
+    well_formed(isinstance(rule, str) and rule in LOWER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(LOWER_RULES)}")
+    check_strategy(strategy, rule)
+    T, meter = tables(network, divisor, semantics), Meter()
+    proven = LOWER_RULES[rule](T, witness, meter)
+    holds(at_least <= proven, f"the witness proves {proven} sequences right, fewer than the {at_least} claimed")
+    if at_most is not None:
+        rule, witness = fields(above, "rule witness", "upper")
+        well_formed(isinstance(rule, str) and rule in UPPER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(UPPER_RULES)}")
+        wrong = UPPER_RULES[rule](T, witness, meter)
+        holds(
+            at_most >= total - wrong, f"the witness proves {wrong} sequences wrong, so at most {total - wrong} right; {at_most} is claimed"
+        )
+    most = "" if at_most is None else f" and at most {at_most}"
+    about = "over the real numbers" if semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
+    reason = f"at least {at_least}{most} of {total} sequences are answered right, {about}; scores are divided by sqrt({divisor})"
+    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics)
+
+
+def check_model(model: Json, network: Network) -> tuple[int, int, int, str]:
+    """Whether the certificate is about this network: sizes, divisor and hash; and whether it is small enough to check."""
+    names = "d_vocab d_vocab_out d_model d_head n_ctx"
+    *sizes, divisor, sha256, assumptions = fields(model, f"{names} score_divisor_squared weights_sha256 assumptions", "model")
+    for text in items(assumptions, "model.assumptions"):
+        well_formed(isinstance(text, str), "model.assumptions: an entry is not a string")
+    parts = divisor.split("/") if isinstance(divisor, str) else []
+    well_formed(len(parts) == 2, f"score_divisor_squared {divisor!r:.60} is not of the form n/d")
+    n, d = (natural(part, "score_divisor_squared") for part in parts)
+    holds(
+        0 < n < 1 << 4096 and 0 < d < 1 << 4096 and d <= n << 200 and n <= d << 200, f"score_divisor_squared {divisor:.60} is out of range"
+    )
+    found = network.sizes()
+    for name, size in zip(names.split(), sizes, strict=True):
+        well_formed(type(size) is int, f"model.{name} is not an integer")
+        holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
+    holds(
+        network.divisor in (None, divisor), f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor})"
+    )
+    holds(sha256 == network.sha256(divisor), "the certificate is about other weights: their SHA-256 differs")
+    v, out, k = found["d_vocab"], found["d_vocab_out"], found["n_ctx"]
+    largest = max(found.values())
+    holds(v * out * largest <= 1 << 30 and k <= 512 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
+    return v, k, out, divisor
+
+
+def check(certificate: bytes, network: Network | bytes) -> Checked:
+    """The verdict on a certificate, for a network or the bytes of a safetensors file. Raises nothing but interrupts."""
+    try:
+        return checked_claims(certificate, read_safetensors(network) if isinstance(network, bytes) else network)
+    except MalformedError as error:
+        return Checked(Verdict.MALFORMED, str(error))
+    except RejectedError as error:
+        return Checked(Verdict.REJECTED, str(error))
+    except Exception as error:  # an error of this program: never "accepted"
+        return Checked(Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m compactproofs.checker CERTIFICATE MODEL`"""
+    if len(arguments) != 2:
+        sys.stderr.write("usage: python -m compactproofs.checker CERTIFICATE MODEL.safetensors\n")
+        return Verdict.MALFORMED.value
+    try:
+        checked = check(read_bytes(arguments[0], "certificate"), read_bytes(arguments[1], "model"))
+    except MalformedError as error:
+        checked = Checked(Verdict.MALFORMED, str(error))
+    sys.stdout.write(f"{checked.verdict.name.lower()}: {checked.reason}\n")
+    return checked.verdict.value
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
