@@ -1,8 +1,8 @@
 """Check a certificate: is what it says about a small transformer a theorem?
 
-This file stands alone. It needs Python 3.11 and nothing else, it imports nothing of the package it comes with, and it computes with integers
-only: the float32 weights are integers times a power of two, so are all their products, and exponentials lie between two integers
-(`exp_minus`). Everything in a certificate is untrusted: a witness can make a check fail, it cannot make a wrong claim pass.
+This file stands alone. It needs Python 3.11 and nothing else, it imports nothing of the package it comes with, and it computes with
+integers only: the float32 weights are integers times a power of two, so are all their products, and exponentials lie between two
+integers (`exp_minus`). Everything in a certificate is untrusted: a witness can make a check fail, it cannot make a wrong claim pass.
 
     python -m compactproofs.checker CERTIFICATE MODEL.safetensors        exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error
 
@@ -16,8 +16,8 @@ Write m for that label, A[t] b[i] for the attention of token t at position i, up
 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
 
-Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m, are
-negative. Each rule below bounds them. Names ending in `_low` and `_high` are lower and upper bounds.
+Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m,
+are negative. Each rule below bounds them. Names ending in `_low` and `_high` are lower and upper bounds.
 
 The certificate format and the proofs in full are in docs/certificate-format.md.
 """
@@ -41,6 +41,8 @@ from typing import Any, NamedTuple
 
 Row = list[int]
 Rows = list[Row]
+Harms = list[dict[int, int]]
+"""[i][t]: a number for token t at position i; at the last position only for queries"""
 Json = Any
 
 FORMAT, VERSION, THEOREM = "compactproofs-certificate", 1, "correct-sequences-1"
@@ -74,6 +76,8 @@ class Checked(NamedTuple):
     correct_at_most: int | None = None
     total: int | None = None
     semantics: str | None = None
+    assumptions: tuple[str, ...] = ()
+    """What was assumed about the model file when the proof was made."""
 
     @property
     def accepted(self) -> bool:
@@ -92,11 +96,13 @@ class RejectedError(Exception):
 
 
 def well_formed(condition: bool, message: str) -> None:
+    """Unless the condition holds, the file is malformed."""
     if not condition:
         raise MalformedError(message)
 
 
 def holds(condition: bool, message: str) -> None:
+    """Unless the condition holds, the certificate is rejected."""
     if not condition:
         raise RejectedError(message)
 
@@ -110,12 +116,14 @@ def fields(value: Json, names: str, where: str) -> list[Json]:
 
 
 def items(value: Json, where: str, length: int | None = None) -> list[Json]:
+    """The entries of a list, of the given length if there is one."""
     well_formed(isinstance(value, list), f"{where} is not a list")
     well_formed(length is None or len(value) == length, f"{where} has {len(value)} entries; expected {length}")
     return list(value)
 
 
 def integer(value: Json, low: int, high: int, where: str) -> int:
+    """An integer between low and high, both included."""
     return integers([value], low, high, where)[0]
 
 
@@ -160,6 +168,7 @@ def parse(data: bytes, what: str) -> Json:
 
 
 def read_bytes(path: str, what: str) -> bytes:
+    """A file's content, if it is not too large."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -217,9 +226,10 @@ def read_safetensors(data: bytes) -> Network:
     for name in NAMES:
         dtype, shape, ends = fields(header[name], "dtype shape data_offsets", f"tensor {name}")
         well_formed(dtype == "F32", f"tensor {name} has type {dtype!r:.20}; expected F32")
-        shape, (first, end) = integers(shape, 1, 1 << 20, f"shape of {name}"), integers(ends, 0, len(body), f"offsets of {name}", 2)
+        shape, (first, end) = integers(shape, -LARGE, LARGE, f"shape of {name}"), integers(ends, -LARGE, LARGE, f"offsets of {name}", 2)
         shape = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
-        well_formed(len(shape) == 2, f"tensor {name} has {len(shape)} axes; expected two")
+        well_formed(len(shape) == 2 and min(shape) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
+        well_formed(0 <= first <= end <= len(body), f"tensor {name}: its bytes lie outside the file, which may be truncated")
         well_formed(end - first == 4 * shape[0] * shape[1], f"tensor {name}: its bytes do not fit its shape")
         tensors[name] = (shape[0], shape[1], body[first:end])
     for name, value in EXPECTED_METADATA.items():
@@ -234,7 +244,8 @@ def divisor_of(attn_scale: Json, d_head: int) -> str:
         n, d = float(attn_scale).as_integer_ratio()
     except (TypeError, ValueError, OverflowError):
         raise MalformedError(f"the model's metadata says attn_scale={attn_scale!r:.40}; expected a number") from None
-    return f"{d_head}/1" if (n, d) == (-1, 1) else f"{n * n}/{d * d}"
+    well_formed(n > 0 or (n, d) == (-1, 1), f"the model's metadata says attn_scale={attn_scale!r:.40}; expected a positive number or -1")
+    return f"{d_head}/1" if n < 0 else f"{n * n}/{d * d}"
 
 
 class Exact(NamedTuple):
@@ -326,7 +337,7 @@ class Tables(NamedTuple):
 
     def sequences(self, m: int, q: int) -> int:
         """How many sequences have the label m and the query q <= m."""
-        return (m + 1) ** (self.k - 1) - (m ** (self.k - 1) if q < m else 0)
+        return int((m + 1) ** (self.k - 1) - (m ** (self.k - 1) if q < m else 0))
 
     def worst_position(self, m: int) -> Row:
         """[o]: the largest PVOU[i][o] - PVOU[i][m]"""
@@ -380,68 +391,76 @@ def float32_error(
 ) -> Rows:
     """[q][m]: how far a float32 forward pass may move any difference logit[o] - logit[m], over sequences with query q and label m.
 
-    The error model `float32-1`. The pass computes, in this order, h_i = W_E + W_pos; h_q W_Q, h_i W_K and h_i W_V; scores and their
-    division by a square root (or multiplication by its inverse, before or after the product); softmax, with or without subtracting a
-    maximum; the weighted sum of values; its product with W_O; the sum with h_q; the product with W_U. Sums may be taken in any order,
-    blocked or fused. Every operation has a relative error of at most u = 2^-24, or an absolute one of at most 2^-126 (underflow,
-    flushed or not); exp one of at most 8 u, or returns anything up to 2^-120 instead of a smaller number.
+    The error model `float32-1`; u = 2^-24. The pass computes h_i = W_E[x_i] + W_pos[i]; h_q W_Q, h_i W_K, h_i W_V; the scores, divided by
+    sqrt(n / d); the scores minus the largest of them (or not, if all are between -64 and 64); exp; the sum of these; their quotients, or
+    products with its inverse; the average of values (or of h_i, and then W_V); W_O; the sum with h_q; W_U. Sums are taken in any order,
+    in blocks or not, fused with products or not. Queries, keys or scores are divided by a constant, or both queries and keys by the root of
+    it (or multiplied by the inverse); constants have a relative error of at most 4 u. An operation with the exact result r returns r + e,
+    |e| <= u |r| + 2^-126, and may take operands below 2^-126 for 0: subnormal numbers may be kept or flushed. exp has a relative error of
+    at most 8 u, or returns something between 0 and 2^-120 where less than 2^-120 is right.
 
-    Proof. A sum of N products, each of whose factors has been rounded at most N' times before, is off by at most gamma = (N + N') u /
-    (1 - (N + N') u) times the sum of magnitudes, plus what underflow adds, which is less than gamma 2^-96 (N < 2^16 underflows of
-    2^-126, times magnitudes below 2^100 of the factors that follow, would not be; so magnitudes are taken with 2^-60 added to every
-    weight, and underflow is below u 2^-60 relative to that). Magnitudes below 2^100 exclude overflow.
-    Scores: 2 roundings for h_q and h_i, 2 d_model for queries and keys, d_head for their product, 4 for the division, 2 for subtracting
-    a maximum that is itself at most the largest magnitude: S <= gamma(2 d_model + d_head + 8) |scores|. So the computed exponentials
-    are exp(score + e) with |e| <= D = S + 16 u, up to a common factor. Moving scores by at most D moves the probability of any set
-    of positions by at most tanh(D / 2) <= D / 2, and any average by at most D / 2 times the range of what is averaged; exponentials
-    replaced by up to 2^-120 move it by at most k 2^-119 times the range.
-    The rest: values and logits are sums of products rounded 1 + d_model (values) + k + 2 (softmax's sum and quotient, weighted sum k)
-    + d_head + 1 + d_model times; the direct path 2 + d_model times. The error of logit[o] - logit[m] is at most the sum of both errors. QED
+    Proof. The majorant X of x is the same expression in absolute values, with 2^-30 added to each weight, h, query, key, value, probability
+    and output of W_O. All are below 2^100, or 2^120 after scaling, so nothing overflows. Majorants of factors are at least 2^-50, those of
+    products and sums at least 2^-80 (scaling by 2^-20 at worst). So underflow, 2^-126 in the result and in each operand, adds at most
+    2 * 2^-76 + 3 * 2^-46 <= 2^-44 times the result's majorant, and an operation's error at most v = u + 2^-44 times it.
+    Let g(a) = (1 + v)^a - 1; g(a) <= gamma(a + 1) if a < 2^20, where gamma(a) = a u / (1 - a u).
+    Lemma. If |x' - x| <= g(a) X and |y' - y| <= g(b) Y, then fl(x' y') is within g(a + b + 1) X Y of x y, and fl(x' + y') within
+    g(a + 1) X + g(b + 1) Y of x + y. For |x' y' - x y| <= g(a + b) X Y, and rounding adds at most v (1 + v)^(a + b) X Y; likewise for sums.
+    So errors count roundings: a sum of N products adds N at most, in any order; an inexact factor adds its own.
+    1. Scores s_i: 2 for h_q and h_i, 2 d_model for W_Q and W_K, d_head for the product, 2 * 6 for scaling (1 / (1 - 4 u) <= (1 + v)^5).
+    With S = sqrt(d / n) max_t Q . K, scores are off by g(a) S, a = 2 d_model + d_head + 14; subtracting the maximum M, at most (1 + v)^a S
+    itself, adds 2 v (1 + v)^a S, as much as two roundings. exp adds 9 u. So exponentials are exp(s_i - M + e_i) with |e_i| <= D =
+    gamma(2 d_model + d_head + 17) S + 9 u: the odds of a set of positions change by a factor of at most exp(2 D), its probability
+    by tanh(D / 2) <= D / 2 at most, and an average by D / 2 times the range of what is averaged. Where exp returns 0 to 2^-120 instead,
+    exponentials move by 2^-120, and probabilities of sets by k 2^-119 <= 2^-110, as the largest is at least 1 - 8 u (without M, all
+    exceed 2^-93). Raising 9 u to 16 u pays for that. Let p_i be the exact quotients of the computed exponentials.
+    2. Their sum has k roundings (one for underflow), its inverse k + 1, since g(k)^2 <= v / (1 + v) for k <= 512, and the quotients at
+    most k + 3: |p_i' - p_i| <= g(k + 3) (p_i + 2^-30).
+    3. Logits, with p_i as factors: 1 for h_i, d_model for W_V, k + 3 for p_i, k for the average, d_head for W_O, 1 for adding h_q, d_model
+    for W_U: gamma(2 d_model + d_head + 2 k + 6) sum_i (p_i + 2^-30) value[x_i][o], where the sum is at most (1 + 2^-21) max_t value[t][o],
+    for which gamma takes one more. On the direct path 1 + 1 + d_model: gamma(d_model + 3) direct[q][o].
+    The difference moves by (1.) for exact values and exact p_i, plus (3.) for both of its logits. QED
     """
     k, d_model, d_head = len(position.rows), len(W["W_Q"].rows), len(W["W_Q"].rows[0])
-    tiny = {name: Exact([[abs(x) + (1 << max(w.scale - 60, 0)) for x in row] for row in w.rows], w.scale) for name, w in W.items()}
-    pad = 1 << max(E.scale - 60, 0)
-    key = Exact([[max(abs(x + p[j]) for p in position.rows) + pad for j, x in enumerate(row)] for row in E.rows], E.scale)
-    last = Exact([[abs(x) + pad for x in row] for row in query.rows], E.scale)
-    value = key @ (tiny["W_V"] @ (tiny["W_O"] @ tiny["W_U"]))
-    direct = last @ tiny["W_U"]
-    score = (last @ tiny["W_Q"]) @ (key @ tiny["W_K"]).transposed()
-    for table in (value, direct, score, key @ tiny["W_K"], key @ tiny["W_V"], last @ tiny["W_Q"]):
-        holds(max(map(max, table.rows)) < 1 << 100 + table.scale, "float32 might overflow on this model, so nothing is proven about it")
+    sizes = 2 * d_model + d_head
+    holds(k <= 512 and sizes < 1 << 19 and n <= d << 40 and d <= n << 40, "the model is outside the float32 error model")
+
+    def padded(x: Exact) -> Exact:
+        grid = max(x.scale, 30)
+        return Exact([[abs(entry) + (1 << grid - 30) for entry in row] for row in x.at(grid)], grid)
 
     def gamma(times: int, x: int) -> int:
         return -(-times * x // ((1 << 24) - times))
 
+    W_Q, W_K, W_V, W_O, W_U = (padded(W[name]) for name in NAMES[2:])
+    ends = [(min(column), max(column)) for column in zip(*position.rows, strict=True)]
+    h = padded(Exact([[max(x + high, -x - low) for x, (low, high) in zip(row, ends, strict=True)] for row in E.rows], E.scale))
+    last = padded(query)
+    Q, K, V = padded(last @ W_Q), padded(h @ W_K), padded(h @ W_V)
+    O = padded(V @ W_O)  # noqa: E741
+    majorants = h, last, Q, K, V, O, Q @ K.transposed(), O @ W_U, last @ W_U
+    holds(all(max(map(max, X.rows)) < 1 << X.scale + 100 for X in majorants), "float32 might overflow on this model")
+    score, value, direct = ([[-(-x << scale >> X.scale) for x in row] for row in X.rows] for X in majorants[-3:])
+
     root = isqrt((d << 512) // n) + 1  # at least 2^256 sqrt(d / n)
-    EVOU, PVOU, _ = values
-    value_rows, direct_rows = value.at(max(value.scale, scale)), direct.at(max(direct.scale, scale))
-    value_down, direct_down = max(value.scale - scale, 0), max(direct.scale - scale, 0)
-    largest_value = list(accumulate(value_rows, lambda a, b: list(map(max, a, b))))  # over tokens up to m
-    spreads = [value_range(EVOU, PVOU, m) if m < len(EVOU[0]) else 0 for m in range(len(E.rows))]
-    result = []
-    for q, magnitudes in enumerate(score.rows):
-        S = list(accumulate(magnitudes, max))
-        row = []
-        for m in range(len(E.rows)):
-            if m < q or m >= len(EVOU[0]):
-                row.append(0)
-                continue
-            shift = gamma(2 * d_model + d_head + 8, -(-S[m] * root >> 256)) + (16 << score.scale >> 24) + 1  # D, over 2^score.scale
-            spread = spreads[m]
-            moved = -(-spread * shift >> score.scale + 1) + (spread >> 100)
-            own_value, own_direct = largest_value[m][m], direct_rows[q][m]
-            sums = gamma(2 * d_model + d_head + 2 * k + 8, max(largest_value[m]) + own_value) + (1 << value_down)
-            ends = gamma(d_model + 4, max(direct_rows[q]) + own_direct) + (1 << direct_down)
-            row.append(moved + (sums >> value_down) + (ends >> direct_down) + 2)
-        result.append(row)
+    v, out = len(E.rows), len(direct[0])
+    largest = list(accumulate(value, lambda a, b: list(map(max, a, b))))  # [m][o]: over tokens up to m
+    sums = [gamma(sizes + 2 * k + 7, max(largest[m]) + largest[m][m]) for m in range(min(v, out))]
+    ranges = [value_range(values[0], values[1], m) for m in range(min(v, out))]
+    result = [[0] * v for _ in range(v)]
+    for q in range(v):
+        S = list(accumulate(score[q], max))
+        for m in range(q, min(v, out)):
+            D = gamma(sizes + 17, -(-S[m] * root >> 256)) + (16 << scale - 24)
+            result[q][m] = -(-ranges[m] * D >> scale + 1) + sums[m] + gamma(d_model + 3, max(direct[q]) + direct[q][m])
     return result
 
 
 def value_range(EVOU: Rows, PVOU: Rows, m: int) -> int:
     """The range, over tokens up to m and positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
-    tokens = list(zip(*([x - row[m] for x in row] for row in EVOU[: m + 1]), strict=True))
-    positions = list(zip(*([x - row[m] for x in row] for row in PVOU), strict=True))
-    return max(max(t) - min(t) + max(p) - min(p) for t, p in zip(tokens, positions, strict=True))
+    differences = [[[x - row[m] for x in row] for row in rows] for rows in (EVOU[: m + 1], PVOU)]
+    ranges = [[max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences]
+    return max(map(add, *ranges))
 
 
 # ---------------------------------------------------------------- counting
@@ -507,8 +526,8 @@ class Steps(NamedTuple):
         step, offsets, depth = fields(value, "step offsets depth", where)
         return cls(integer(step, 1, LARGE, where), integers(offsets, 0, 255, where, k), integer(depth, 1, 1 << 24, where))
 
-    def rounded(self, harms: list[dict[int, int]], up: bool) -> tuple[int, list[dict[int, int]]]:
-        """Integers D[i][t] and a start: `start + sum_i D[i][x_i] >= 0` whenever (up) or only if (not up) `sum_i harms[i][x_i] >= 0`.
+    def rounded(self, harms: Harms, up: bool) -> Rounded:
+        """`start + sum_i D[i][x_i] >= 0` whenever (up), or only if (not up), `sum_i harms[i][x_i] >= 0`.
 
         With a_i = offsets[i] step / 256, D is (harm - a_i) / step and start is (sum_i a_i) / step, all rounded up (or all down), so step
         times (start + sum D) is at least (at most) the sum of harms. Upwards, D is also raised to a floor; and a D above the
@@ -518,32 +537,42 @@ class Steps(NamedTuple):
         a = [offset * self.step >> 8 for offset in self.offsets]
         start = -(-sum(a) // self.step) if up else sum(a) // self.step
         floors = [-self.depth] * (len(harms) - 1) + [-4 * self.depth]
-        rounded = []
+        D: Harms = []
         for row, shift, floor in zip(harms, a, floors, strict=True):
             ceiling = -start - sum(floors) + floor
             if up:
-                D = {t: max(min(-((shift - h) // self.step), ceiling), floor) for t, h in row.items()}
+                D.append({t: max(min(-((shift - h) // self.step), ceiling), floor) for t, h in row.items()})
             else:
-                D = {t: min((h - shift) // self.step, ceiling) for t, h in row.items()}
-                D = {t: x for t, x in D.items() if x >= floor}
-            rounded.append(D)
-        return start, rounded
+                lowered = {t: min((h - shift) // self.step, ceiling) for t, h in row.items()}
+                D.append({t: x for t, x in lowered.items() if x >= floor})
+        return Rounded(start, D)
 
 
-def count_class(start: int, D: list[dict[int, int]], gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
-    """How many sequences with start + sum_i D[i][x_i] >= 0 contain every wanted token and none that is gone, by inclusion and exclusion."""
-    banned, wanted = set(gone), set(wanted)
-    if banned & wanted:
-        return 0
-    others = [Counter(x for t, x in row.items() if t not in banned and t not in wanted) for row in D]
-    total = 0
-    for absent in range(len(wanted) + 1):
-        for present in combinations(sorted(wanted), len(wanted) - absent):
-            positions = [Counter(entries) for entries in others]
-            for entries, row in zip(positions, D, strict=True):
-                entries.update(row[t] for t in present if t in row)
-            total += (-1) ** absent * count_at_least_zero(start, positions, meter)
-    return total
+class Rounded(NamedTuple):
+    """Small integers; the sequences x with start + sum_i D[i][x_i] >= 0 are counted."""
+
+    start: int
+    D: Harms
+
+    def counts(self, sequence: Row) -> bool:
+        """Whether a sequence is among those that are counted."""
+        places = list(zip(self.D, sequence, strict=True))
+        return all(t in row for row, t in places) and self.start + sum(row[t] for row, t in places) >= 0
+
+    def count(self, gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
+        """How many of them contain every wanted token and none that is gone, by inclusion and exclusion."""
+        banned, wanted = set(gone), set(wanted)
+        if banned & wanted:
+            return 0
+        others = [Counter(x for t, x in row.items() if t not in banned and t not in wanted) for row in self.D]
+        total = 0
+        for absent in range(len(wanted) + 1):
+            for present in combinations(sorted(wanted), len(wanted) - absent):
+                positions = [Counter(entries) for entries in others]
+                for entries, row in zip(positions, self.D, strict=True):
+                    entries.update(row[t] for t in present if t in row)
+                total += (-1) ** absent * count_at_least_zero(self.start, positions, meter)
+        return total
 
 
 def classes_of(value: Json, m: int, where: str) -> tuple[Row, list[Json]]:
@@ -565,12 +594,12 @@ def upper(x: int, low: int, high: int) -> int:
 # ---------------------------------------------------------------- rule `cubic`
 
 
-def check_cubic(T: Tables, witness: Json, meter: Meter) -> int:
+def check_cubic(T: Tables, witness: Json, _: Meter) -> int:
     """Sequences with query q, label m and c other tokens besides, each of which, alone in all c places, leaves the answer right.
 
     With D[o] = max_i (PVOU[i][o] - PVOU[i][m]), the harm of token t is at most b[i] G(t), G(t) = A[t] (max_o (EVOU[t][o] - EVOU[t][m] +
-    D[o]) + max_o (EU[q][o] - EU[q][m])). If X and Y are the weights b of the places of the label and of the others, then all G(x_i) <= g of the
-    others give a sum of at most G(q) b[k-1] + X G(m) + Y g. X + Y is fixed, so this is linear in Y: it is negative for every
+    D[o]) + max_o (EU[q][o] - EU[q][m])). If X and Y are the weights b of the places of the label and of the others, then all G(x_i) <= g
+    of the others give a sum of at most G(q) b[k-1] + X G(m) + Y g. X + Y is fixed, so this is linear in Y: it is negative for every
     arrangement if it is for the two extreme ones. Without others (c = 0) outputs are looked at one by one.
     """
     fields(witness, "", "the witness of rule cubic")
@@ -633,7 +662,7 @@ def label_alone(T: Tables, m: int, q: int, D: Row, places: tuple[Row, Row]) -> b
 # ---------------------------------------------------------------- rule `gaps`
 
 
-def check_gaps(T: Tables, witness: Json, meter: Meter) -> int:
+def check_gaps(T: Tables, witness: Json, _: Meter) -> int:
     """Sequences with query q, label m and exactly c tokens that are not m (the query among them if it is not), all at most m - gap.
 
     Let x[o] = D[o] + EU[q][o] - EU[q][m]; let L and O be the attention on label tokens and on others, and W the largest EVOU[t][o] -
@@ -663,14 +692,15 @@ def check_gaps(T: Tables, witness: Json, meter: Meter) -> int:
                     gap <= m and (q == m or q <= m - gap),
                     f"gaps[{m}][{q}][{c}] = {gap} is outside its range: a token is nearer to the label",
                 )
-                if all(gap_holds(at_label, x, W[m - gap], L, O) for L, O in ratios(T, q, m, m - gap, c, attention, places[q])):
+                if all(gap_holds(at_label, x, W[m - gap], *ends) for ends in ratios(T, q, m, m - gap, c, attention, places[q])):
                     free = c - (q != m)
                     correct += comb(T.k - 1, free) * (m - gap + 1) ** free
     return correct
 
 
-def gap_holds(at_label: Row, x: Row, W: int, L: int, O: int) -> bool:  # noqa: E741
-    return max(map(add, map(mul, at_label, repeat(L)), map(mul, map(add, x, repeat(W)), repeat(O))), default=-1) < 0
+def gap_holds(at_label: Row, x: Row, W: int, label: int, other: int) -> bool:
+    """Whether label at_label[o] + other (x[o] + W) is negative for every output."""
+    return max(map(add, map(mul, at_label, repeat(label)), map(mul, map(add, x, repeat(W)), repeat(other))), default=-1) < 0
 
 
 def prefix_attention(T: Tables, q: int, m: int) -> tuple[Row, Row]:
@@ -704,10 +734,10 @@ def check_pools(T: Tables, witness: Json, meter: Meter) -> int:
 
         w[o] (EVOU[t][o] - EVOU[t][m]) <= r[t],    w[o] (PVOU[i][o] - PVOU[i][m]) <= p[i],    w[o] (EU[q][o] - EU[q][m]) <= s[q],
 
-    then w[o] G_o(i, t) <= A[t] b[i] (r[t] + p[i] + s[q]); so if these add up to less than zero, the sequence is right. A and
-    b of each query may be scaled by any positive numbers; one table then serves the pool, with its largest s and its largest attention where r + p + s is
-    positive, and its least where it is not. At the last position the token is the query itself. The certificate gives r, p and s, and
-    the sequences whose harms, rounded up, add up to at least zero are counted as failures; so are queries in no pool.
+    then w[o] G_o(i, t) <= A[t] b[i] (r[t] + p[i] + s[q]); so if these add up to less than zero, the sequence is right. A and b of each
+    query may be scaled by any positive numbers; one table then serves the pool, with its largest s and its largest attention where r + p + s
+    is positive, and its least where it is not. At the last position the token is the query itself. The certificate gives r, p and s; the
+    sequences whose harms, rounded up, add up to at least zero are counted as failures, and so are queries in no pool.
     `direct_centre` and `position_centre`, any numbers, are moved from EU and from PVOU to EVOU, which changes no logit.
     """
     grid, direct_centre, position_centre, labels = fields(witness, "grid direct_centre position_centre labels", "the witness of rule pools")
@@ -755,7 +785,7 @@ def bounds_all(weights: Row, m: int, row: Row, own: int, limit: int) -> bool:
     return max(others(terms, m), default=limit) <= limit
 
 
-def pool_harms(T: Tables, m: int, queries: Row, token_scales: Row, position_scales: Row, r: Row, p: Row, s: Row) -> list[dict[int, int]]:
+def pool_harms(T: Tables, m: int, queries: Row, token_scales: Row, position_scales: Row, r: Row, p: Row, s: Row) -> Harms:
     """harms[i][t]: upper bounds for every query of the pool; at the last position the query's own."""
     A_low, A_high = scaled(T.A_low, queries, token_scales, m + 1), scaled(T.A_high, queries, token_scales, m + 1)
     b_low, b_high = scaled(T.b_low, queries, position_scales, T.k), scaled(T.b_high, queries, position_scales, T.k)
@@ -777,19 +807,19 @@ def scaled(rows: Rows, queries: Row, scales: Row, length: int) -> Rows:
     return [[x * scale for x in rows[q][:length]] for q, scale in zip(queries, scales, strict=True)]
 
 
-def count_failures(T: Tables, m: int, harms: list[dict[int, int]], counting: Json, where: str, meter: Meter) -> int:
+def count_failures(T: Tables, m: int, harms: Harms, counting: Json, where: str, meter: Meter) -> int:
     """Sequences of label m whose harms, rounded up, add up to at least zero, class by class."""
     shift, by_class = fields(counting, "shift by_class", where + ".counting")
     order, specifications = classes_of(by_class, m, where + ".counting.by_class")
     harms = coarser(harms, integer(shift, 0, 1 << 16, where + ".counting.shift"), up=True)
     failures = 0
     for c, specification in enumerate(specifications):
-        start, D = Steps.of(specification, T.k, where + ".counting.by_class.classes").rounded(harms, up=True)
-        failures += count_class(start, D, order[:c], {m, *order[c : c + 1]}, meter)
+        rounded = Steps.of(specification, T.k, where + ".counting.by_class.classes").rounded(harms, up=True)
+        failures += rounded.count(order[:c], {m, *order[c : c + 1]}, meter)
     return failures
 
 
-def coarser(harms: list[dict[int, int]], shift: int, up: bool) -> list[dict[int, int]]:
+def coarser(harms: Harms, shift: int, up: bool) -> Harms:
     """harms / 2^shift, rounded up or down."""
     return [{t: -(-h >> shift) if up else h >> shift for t, h in row.items()} for row in harms]
 
@@ -802,26 +832,20 @@ class Pair:
 
     def __init__(self, T: Tables, m: int, q: int, worst: Row) -> None:
         self.T, self.m, self.q, self.worst = T, m, q, worst
-        self._terms: dict[tuple[int, bool], list[dict[int, int]]] = {}
+        self._terms: dict[tuple[int, bool], Harms] = {}
 
-    def terms(self, o: int, up: bool) -> list[dict[int, int]]:
+    def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
         if (o, up) not in self._terms:
-            T, q, m = self.T, self.q, self.m
-            A_low, A_high, b_low, b_high = T.A_low[q], T.A_high[q], T.b_low[q], T.b_high[q]
-            tokens = [row[o] - row[m] for row in T.EVOU[: m + 1]]
-            rows: list[dict[int, int]] = []
-            for i in range(T.k):
-                rest = T.PVOU[i][o] - T.PVOU[i][m] + T.EU[q][o] - T.own[q][m]
-                low, high = (b_low[i], b_high[i]) if up else (b_high[i], b_low[i])
-                row = {}
-                for t in range(m + 1) if i < T.k - 1 else (q,):
-                    d = tokens[t] + rest
-                    smaller, larger = (A_low[t], A_high[t]) if up else (A_high[t], A_low[t])
-                    row[t] = d * larger * high if d > 0 else d * smaller * low
-                rows.append(row)
-            self._terms[o, up] = rows
+            tokens = [range(self.m + 1)] * (self.T.k - 1) + [(self.q,)]
+            self._terms[o, up] = [{t: self.term(o, i, t, up) for t in places} for i, places in enumerate(tokens)]
         return self._terms[o, up]
+
+    def term(self, o: int, i: int, t: int, up: bool) -> int:
+        """At least (up) or at most G_o(i, t)."""
+        T, q, m = self.T, self.q, self.m
+        d = T.EVOU[t][o] - T.EVOU[t][m] + T.PVOU[i][o] - T.PVOU[i][m] + T.EU[q][o] - T.own[q][m]
+        return d * (T.A_high[q][t] * T.b_high[q][i] if (d > 0) == up else T.A_low[q][t] * T.b_low[q][i])
 
     def is_harmless(self, o: int) -> bool:
         """Whether output o certainly stays below the label, by a quick bound: every position taken for the worst one.
@@ -848,23 +872,17 @@ class Pair:
         if not all(rows) or len(missing) > self.T.k - 1 or wanted.intersection(gone):
             return True  # no such sequence
         best = [max(row.values()) for row in rows]
-        losses = (
-            sum(best[i] - rows[i][t] for i, t in zip(where, missing, strict=True))
-            for where in permutations(range(self.T.k - 1), len(missing))
-        )
-        return sum(best) - min(losses) < 0
+        places = permutations(range(self.T.k - 1), len(missing))
+        return sum(best) - min(sum(best[i] - rows[i][t] for i, t in zip(where, missing, strict=True)) for where in places) < 0
 
     def is_right(self, sequence: Row, harmful: Row) -> bool:
-        return all(sum(self.harm(o, i, t, True) for i, t in enumerate(sequence)) < 0 for o in harmful)
+        """Whether all outputs that might win certainly stay below the label."""
+        return all(sum(self.term(o, i, t, up=True) for i, t in enumerate(sequence)) < 0 for o in harmful)
 
     def is_wrong(self, sequence: Row) -> bool:
-        return any(sum(self.harm(o, i, t, False) for i, t in enumerate(sequence)) >= 0 for o in range(self.T.out) if o != self.m)
-
-    def harm(self, o: int, i: int, t: int, up: bool) -> int:
-        T, q, m = self.T, self.q, self.m
-        d = T.EVOU[t][o] - T.EVOU[t][m] + T.PVOU[i][o] - T.PVOU[i][m] + T.EU[q][o] - T.own[q][m]
-        large = (d > 0) == up
-        return d * (T.A_high[q][t] * T.b_high[q][i] if large else T.A_low[q][t] * T.b_low[q][i])
+        """Whether some output is certainly not below the label."""
+        outputs = others(list(range(self.T.out)), self.m)
+        return any(sum(self.term(o, i, t, up=False) for i, t in enumerate(sequence)) >= 0 for o in outputs)
 
 
 def pairs_of(T: Tables, witness: Json, names: str) -> Iterable[tuple[Pair, list[Json], str]]:
@@ -896,17 +914,18 @@ def sequences_of(pair: Pair, value: Json, where: str) -> Iterable[Row]:
 
 
 def class_number(order: Row, sequence: Row) -> int:
+    """The class that a sequence is in."""
     return next((c for c, t in enumerate(order) if t in sequence), len(order))
 
 
 def check_pairs(T: Tables, witness: Json, meter: Meter) -> int:
     """For one query and label, and each class of sequences: terms that together cover every output that might win.
 
-    A term `joint` covers several outputs: it counts the sequences on which sum_i max_o w[o] G_o(i, x_i) is at least zero. A term `apart`
-    covers one output o, less those sequences that an output p, covered by an earlier term, spoils already: it counts where the sum of n1 G_o -
-    n2 G_p is at least zero (n1 >= 1, n2 >= 0). If a sequence fails, take the first term that covers an output o with sum G_o >= 0: it
-    counts the sequence, since then sum G_p < 0. So failures are at most the sum of all counts; every output that no term covers must be
-    harmless. Sequences listed as `right` are checked one by one and taken off if they have been counted.
+    A term `joint` covers several outputs: it counts the sequences on which sum_i max_o w[o] G_o(i, x_i) is at least zero. A term
+    `apart` covers one output o, less those sequences that an output p, covered by an earlier term, spoils already: it counts where the
+    sum of n1 G_o - n2 G_p is at least zero (n1 >= 1, n2 >= 0). If a sequence fails, take the first term that covers an output o with
+    sum G_o >= 0: it counts the sequence, since then sum G_p < 0. So failures are at most the sum of all counts; every output that no
+    term covers must be harmless. Sequences listed as `right` are checked one by one and taken off if they have been counted.
     """
     correct = 0
     for pair, (shift, by_class, right), where in pairs_of(T, witness, "shift by_class right"):
@@ -914,28 +933,28 @@ def check_pairs(T: Tables, witness: Json, meter: Meter) -> int:
         harmful = [o for o in range(T.out) if o != m and not pair.is_harmless(o)]
         shift = integer(shift, 0, 1 << 16, where + ".shift")
         order, specifications = classes_of(by_class, m, where + ".by_class")
-        failures, counted = 0, []
+        failures = 0
+        counted: list[list[Rounded]] = []
         for c, specification in enumerate(specifications):
             gone, wanted = order[:c], {m, *order[c : c + 1]}
             covered: set[int] = set()
             counted.append([])
             for term in items(specification, where + ".by_class.classes"):
-                harms = term_harms(pair, term, covered, where)
-                start, D = Steps.of(term["steps"], T.k, where + " steps").rounded(coarser(harms, shift, up=True), up=True)
-                failures += count_class(start, D, gone, wanted, meter)
-                counted[-1].append((start, D))
+                harms = coarser(term_harms(pair, term, covered, where), shift, up=True)
+                counted[-1].append(Steps.of(term["steps"], T.k, where + " steps").rounded(harms, up=True))
+                failures += counted[-1][-1].count(gone, wanted, meter)
             for o in harmful:
                 holds(o in covered or pair.is_harmless_in(o, gone, wanted), f"{where}: output {o} might win, and no term covers it")
         for sequence in sequences_of(pair, right, where + ".right"):
             in_class = counted[class_number(order, sequence)]
-            holds(any(reaches_zero(*table, sequence) for table in in_class), f"{where}.right: a sequence is listed that was not counted")
+            holds(any(rounded.counts(sequence) for rounded in in_class), f"{where}.right: a sequence is listed that was not counted")
             holds(pair.is_right(sequence, harmful), f"{where}.right: the sequence {sequence} is not certainly right")
             failures -= 1
         correct += max(0, T.sequences(m, q) - failures)
     return correct
 
 
-def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> list[dict[int, int]]:
+def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> Harms:
     """Upper bounds of what a term adds up; its outputs are added to the covered ones."""
     T = pair.T
     if isinstance(term, dict) and "joint" in term:
@@ -958,12 +977,6 @@ def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> list[di
     return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
 
 
-def reaches_zero(start: int, D: list[dict[int, int]], sequence: Row) -> bool:
-    return (
-        all(t in row for row, t in zip(D, sequence, strict=True)) and start + sum(row[t] for row, t in zip(D, sequence, strict=True)) >= 0
-    )
-
-
 def check_failures(T: Tables, witness: Json, meter: Meter) -> int:
     """How many sequences certainly fail: for one query and label, and each class, those on which one output is not below the label.
 
@@ -973,18 +986,19 @@ def check_failures(T: Tables, witness: Json, meter: Meter) -> int:
     for pair, (shift, by_class, listed), where in pairs_of(T, witness, "shift by_class wrong"):
         shift = integer(shift, 0, 1 << 16, where + ".shift")
         order, specifications = classes_of(by_class, pair.m, where + ".by_class")
-        counted = []
+        counted: list[Rounded] = []
         for c, specification in enumerate(specifications):
             if specification is None:
-                counted.append((-1, [{} for _ in range(T.k)]))
+                counted.append(Rounded(-1, [{}] * T.k))
                 continue
             output, steps = fields(specification, "output steps", where + ".by_class.classes")
             o = integer(output, 0, T.out - 1, where + ".output")
             holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
-            counted.append(Steps.of(steps, T.k, where + " steps").rounded(coarser(pair.terms(o, up=False), shift, up=False), up=False))
-            wrong += count_class(*counted[-1], order[:c], {pair.m, *order[c : c + 1]}, meter)
+            harms = coarser(pair.terms(o, up=False), shift, up=False)
+            counted.append(Steps.of(steps, T.k, where + " steps").rounded(harms, up=False))
+            wrong += counted[-1].count(order[:c], {pair.m, *order[c : c + 1]}, meter)
         for sequence in sequences_of(pair, listed, where + ".wrong"):
-            already = reaches_zero(*counted[class_number(order, sequence)], sequence)
+            already = counted[class_number(order, sequence)].counts(sequence)
             holds(not already, f"{where}.wrong: a sequence is listed that was counted already")
             holds(pair.is_wrong(sequence), f"{where}.wrong: the sequence {sequence} is not certainly wrong")
             wrong += 1
@@ -1015,6 +1029,7 @@ STRATEGIES: dict[str, tuple[str, Mapping[str, tuple[object, ...]]]] = {
 
 
 def check_strategy(strategy: Json, rule: str) -> None:
+    """Whether the strategy is one that can be certified, with parameters that it can have, and checked by this rule."""
     name, parameters = fields(strategy, "name parameters", "strategy")
     holds(isinstance(name, str) and name in STRATEGIES, f"the strategy {name!r:.60} cannot be certified")
     expected_rule, allowed = STRATEGIES[name]
@@ -1072,7 +1087,7 @@ def checked_claims(data: bytes, network: Network) -> Checked:
     most = "" if at_most is None else f" and at most {at_most}"
     about = "over the real numbers" if semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
     reason = f"at least {at_least}{most} of {total} sequences are answered right, {about}; scores are divided by sqrt({divisor})"
-    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics)
+    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics, tuple(model["assumptions"]))
 
 
 def check_model(model: Json, network: Network) -> tuple[int, int, int, str]:

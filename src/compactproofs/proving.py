@@ -73,7 +73,7 @@ def prove(
         theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),
         assumptions=weights.assumptions,
         weights_sha256=weights.sha256,
-        subject=Subject(chosen, weights, task),
+        subject=Subject(chosen, weights, task, bound.details),
     )
 
 

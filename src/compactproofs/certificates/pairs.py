@@ -5,7 +5,6 @@ The search is that of `strategies.threshold.pairs`, with every choice written do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -114,22 +113,20 @@ class PairSearch:
     def table(self, h: np.ndarray) -> FloatHarms:
         return FloatHarms(h, self.last, 0)
 
-    def orders(self, effort: Effort) -> Iterator[np.ndarray]:
-        """No classes, and classes of the most attended tokens."""
-        yield _NO_ORDER
-        if effort.classes > 0 and len(self.A) > 1:
-            yield np.asarray(dominant_tokens(self.A[:-1].sum(axis=0), self.m, effort.classes), dtype=np.int64)
+    def _order(self, effort: Effort) -> np.ndarray:
+        """The most attended tokens, for classes; none if the effort has no classes."""
+        if effort.classes == 0 or len(self.A) == 1:
+            return _NO_ORDER
+        return np.asarray(dominant_tokens(self.A[:-1].sum(axis=0), self.m, effort.classes), dtype=np.int64)
 
     def cover(self, effort: Effort, enough: int) -> Cover:
         """The best cover that this effort finds; classes are tried only if more than `enough` sequences fail without."""
-        best: Cover | None = None
-        for order in self.orders(effort):
-            if best is not None and (best.count <= enough or not len(order)):
-                break
-            found = Cover(order, [self._terms(order, c, effort) for c in range(len(order) + 1)])
-            best = found if best is None or found.count < best.count else best
-        assert best is not None
-        return best
+        plain = Cover(_NO_ORDER, [self._terms(_NO_ORDER, 0, effort)])
+        order = self._order(effort)
+        if plain.count <= enough or len(order) == 0:
+            return plain
+        by_class = Cover(order, [self._terms(order, c, effort) for c in range(len(order) + 1)])
+        return min(plain, by_class, key=lambda cover: cover.count)
 
     def _terms(self, order: np.ndarray, c: int, effort: Effort) -> list[Term]:
         e = self.evaluation
@@ -187,23 +184,20 @@ class PairSearch:
 
     def catch(self, effort: Effort) -> Catch:
         """The best that this effort finds, of no classes and classes."""
+        orders = [_NO_ORDER, self._order(effort)]
+        found = [Catch(order, [self._caught(order, c, effort.steps) for c in range(len(order) + 1)], self.bits) for order in orders]
+        return max(found, key=lambda catch: catch.count)
+
+    def _caught(self, order: np.ndarray, c: int, steps: int) -> tuple[int, Class] | None:
         e = self.evaluation
-        best: Catch | None = None
-        for order in self.orders(effort):
-            classes: list[tuple[int, Class] | None] = []
-            for c in range(len(order) + 1):
-                found: tuple[int, Class] | None = None
-                token = int(order[c]) if c < len(order) else self.m
-                for o in self._most_harmful(order, c):
-                    unit = float(natural_unit(self.G[o], self.last, self.m, token))
-                    h = kernels.bounded(self.G[o], self.A, e.tolerance, e.floor, False)
-                    counted = count_class(self.table(h), order, c, self.m, effort.steps, unit, up=False)
-                    if counted.count > (0 if found is None else found[1].count):
-                        found = o, counted
-                classes.append(found)
-            caught = Catch(order, classes, self.bits)
-            best = caught if best is None or caught.count > best.count else best
-        assert best is not None
+        best: tuple[int, Class] | None = None
+        token = int(order[c]) if c < len(order) else self.m
+        for o in self._most_harmful(order, c):
+            unit = float(natural_unit(self.G[o], self.last, self.m, token))
+            h = kernels.bounded(self.G[o], self.A, e.tolerance, e.floor, False)
+            counted = count_class(self.table(h), order, c, self.m, steps, unit, up=False)
+            if counted.count > (0 if best is None else best[1].count):
+                best = o, counted
         return best
 
     def _most_harmful(self, order: np.ndarray, c: int) -> list[int]:
@@ -228,33 +222,29 @@ class PairSearch:
             worst = np.maximum(worst, self.G[o][places, sequences].sum(axis=1))
         return worst < -margin, worst > margin
 
-    def right_among_counted(self, pair: checker.Pair, cover: Cover, most: int) -> list[list[int]]:
-        """Sequences that a cover without classes counts as failures although they are right."""
-        if len(cover.order) or len(cover.classes[0]) != 1 or cover.count > most:
-            return []
-        witness = cover.witness()
-        (term,) = witness["by_class"]["classes"][0]
-        harms = checker.term_harms(pair, term, set(), "pair")
-        steps = checker.Steps.of(term["steps"], len(self.A), "pair")
-        start, D = steps.rounded(checker.coarser(harms, witness["shift"], up=True), up=True)
-        found = sequences_at_least_zero(start, D, self.m)
-        right, _ = self.sums(found)
-        return [row[:-1] for row in found[right].tolist()]
+    def right_among_counted(self, pair: checker.Pair, cover: Cover) -> list[list[int]]:
+        """Sequences that a cover counts as failures although they are right."""
+        counted = self._counted(pair, cover)
+        return [row[:-1] for row in counted[self.sums(counted)[0]].tolist()]
 
-    def wrong_not_caught(self, pair: checker.Pair, catch: Catch, cover: Cover, most: int) -> list[list[int]]:
-        """Sequences that are wrong although a catch without classes does not count them."""
-        if len(catch.order) or len(cover.order) or len(cover.classes[0]) != 1 or cover.count > most:
-            return []
-        witness = cover.witness()
-        (term,) = witness["by_class"]["classes"][0]
-        steps = checker.Steps.of(term["steps"], len(self.A), "pair")
-        harms = checker.coarser(checker.term_harms(pair, term, set(), "pair"), witness["shift"], up=True)
-        found = sequences_at_least_zero(*steps.rounded(harms, up=True), self.m)
-        _, wrong = self.sums(found)
-        caught = catch.witness()
-        (specification,) = caught["by_class"]["classes"]
-        if specification is None:
-            return [row[:-1] for row in found[wrong].tolist()]
-        below = checker.coarser(pair.terms(specification["output"], up=False), caught["shift"], up=False)
+    def wrong_not_caught(self, pair: checker.Pair, catch: Catch, cover: Cover) -> list[list[int]]:
+        """Sequences that are wrong although a catch does not count them; all of them are among those that the cover counts."""
+        counted = self._counted(pair, cover)
+        wrong = counted[self.sums(counted)[1]].tolist()
+        witness = catch.witness()
+        specification = witness["by_class"]["classes"][0]
+        if len(catch.order) or specification is None:
+            return [] if len(catch.order) else [row[:-1] for row in wrong]
+        below = checker.coarser(pair.terms(specification["output"], up=False), witness["shift"], up=False)
         table = checker.Steps.of(specification["steps"], len(self.A), "pair").rounded(below, up=False)
-        return [row[:-1] for row in found[wrong].tolist() if not checker.reaches_zero(*table, row)]
+        return [row[:-1] for row in wrong if not table.counts(row)]
+
+    def _counted(self, pair: checker.Pair, cover: Cover) -> np.ndarray:
+        """The sequences that a cover by one term, without classes, counts: one per row. None if it is another kind of cover."""
+        witness = cover.witness()
+        classes = witness["by_class"]["classes"]
+        if len(classes) != 1 or len(classes[0]) != 1:
+            return np.zeros((0, len(self.A)), dtype=np.int64)
+        (term,) = classes[0]
+        harms = checker.coarser(checker.term_harms(pair, term, set(), "pair"), witness["shift"], up=True)
+        return sequences_at_least_zero(*checker.Steps.of(term["steps"], len(self.A), "pair").rounded(harms, up=True), self.m)

@@ -8,27 +8,32 @@ from compactproofs import checker
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.checking import network
 from compactproofs.certificates.gaps import gap_witness
-from compactproofs.certificates.pair_witness import Efforts, PairWitness
+from compactproofs.certificates.pair_witness import PairWitness
 from compactproofs.certificates.pools import pool_witness
 from compactproofs.errors import CertificateError
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy
+from compactproofs.strategies.base import AbstractStrategy, Request
 from compactproofs.strategies.cubic import Cubic
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic import Subcubic
-from compactproofs.strategies.threshold import ThresholdBest, ThresholdExactOutput, ThresholdQuartic
-from compactproofs.strategies.threshold.pairwise import first_effort
+from compactproofs.strategies.threshold import ThresholdBest
 from compactproofs.strategies.threshold.tabled import Tabled
+from compactproofs.strategies.threshold.upper import failures_at_least
 from compactproofs.tasks import AbstractTask, MaxOfK
 from compactproofs.version import __version__
 
 REAL, FLOAT32 = checker.REAL, checker.FLOAT32
+
+_SECONDS = 60.0
+"""For running a strategy whose details are not given."""
 
 
 def certify(
     strategy: AbstractStrategy,
     weights: Weights,
     task: AbstractTask,
+    *,
+    details: Any = None,
     correct_at_least: int | None = None,
     correct_at_most: int | None = None,
     semantics: str = REAL,
@@ -39,11 +44,14 @@ def certify(
         strategy: whose argument to use.
         weights: the model.
         task: max-of-K.
+        details: what the strategy left in `Bound.details`, if it has been run.
         correct_at_least: what has been proven; the certificate claims no more. None: claim all that the witness proves.
         correct_at_most: what has been proven; the certificate claims no less. None: no upper bound.
         semantics: `real`, or `float32-any-order` for a claim about the float32 forward pass.
     """
-    _require_certifiable(strategy, task, semantics)
+    require_certifiable(strategy, task, semantics)
+    if isinstance(details, Tabled):  # the portfolio ran this one
+        strategy = details
     if semantics == FLOAT32 and correct_at_most is not None:
         raise CertificateError("upper bounds are certified about the real-number network only")
     raw = network(weights)
@@ -53,7 +61,8 @@ def certify(
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
     rule, _ = checker.STRATEGIES[strategy.name]
-    witness, upper = _witnesses(strategy, weights, tables, rule, correct_at_least, correct_at_most)
+    witness = _lower_witness(strategy, weights, task, tables, details)
+    upper = None if correct_at_most is None else _upper_witness(strategy, weights, task, tables, details, correct_at_most)
     meter = checker.Meter()
     proven = checker.LOWER_RULES[rule](tables, witness, meter)
     at_least = proven if correct_at_least is None else min(proven, correct_at_least)
@@ -89,7 +98,8 @@ def certify(
     )
 
 
-def _require_certifiable(strategy: AbstractStrategy, task: AbstractTask, semantics: str) -> None:
+def require_certifiable(strategy: AbstractStrategy, task: AbstractTask, semantics: str = REAL) -> None:
+    """Raise, with the reason, unless a certificate can be written."""
     if semantics not in (REAL, FLOAT32):
         raise CertificateError(f"unknown semantics {semantics!r}; known: {REAL}, {FLOAT32}")
     if not strategy.sound:
@@ -105,24 +115,23 @@ def _require_certifiable(strategy: AbstractStrategy, task: AbstractTask, semanti
         raise CertificateError(f"certificates are about max-of-K; this is the task {task.title!r}")
 
 
-def _witnesses(
-    strategy: AbstractStrategy, weights: Weights, tables: checker.Tables, rule: str, at_least: int | None, at_most: int | None
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Witnesses of the lower bound and, if `at_most` is given, of the upper bound."""
-    pairs = PairWitness(weights, tables, _efforts(strategy, weights), at_least, at_most)
-    upper = pairs.upper() if at_most is not None else None
+def _lower_witness(
+    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, tables: checker.Tables, details: Any
+) -> dict[str, Any]:
     if isinstance(strategy, Cubic):
-        return {}, upper
+        return {}
     if isinstance(strategy, Subcubic):
-        return gap_witness(strategy, weights, Shared()), upper
+        return gap_witness(strategy, weights, Shared())
     if isinstance(strategy, Tabled):
-        return pool_witness(strategy, weights, tables), upper
-    return pairs.lower(), upper
+        return pool_witness(strategy, weights, tables)
+    failures = details if isinstance(details, dict) else strategy.bound(Request(weights, task, seconds=_SECONDS)).details
+    return PairWitness(weights, tables, failures).lower()
 
 
-def _efforts(strategy: AbstractStrategy, weights: Weights) -> Efforts:
-    if isinstance(strategy, ThresholdQuartic):
-        return Efforts(first_effort(weights), refine=False, listing=False)
-    if isinstance(strategy, ThresholdExactOutput):
-        return Efforts(first_effort(weights, apart=True), refine=False, listing=False)
-    return Efforts(first_effort(weights), refine=True, listing=isinstance(strategy, ThresholdBest))
+def _upper_witness(
+    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, tables: checker.Tables, details: Any, at_most: int
+) -> dict[str, Any]:
+    if at_most == task.total:
+        return {"pairs": []}
+    failures = details if isinstance(strategy, ThresholdBest) else failures_at_least(weights, task)
+    return PairWitness(weights, tables, failures).upper()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, demo, prove, strategies, train
+from compactproofs.cli import accuracy, check, demo, prove, strategies, train
 from compactproofs.errors import CompactProofsError
 from compactproofs.version import __version__
 
@@ -37,6 +37,7 @@ def _root(
 app.command("demo")(demo.demo)
 app.command("prove")(prove.prove)
 app.command("accuracy")(accuracy.accuracy)
+app.command("check")(check.check)
 app.command("strategies")(strategies.strategies)
 app.command("train")(train.train)
 

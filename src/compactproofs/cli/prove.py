@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +31,15 @@ def prove(
         float, typer.Option("--seconds", help="Budget of threshold-best; do not run another strategy that would take longer.")
     ] = 60.0,
     upper: Annotated[bool, typer.Option("--upper", help="Prove an upper bound on accuracy too.")] = False,
+    certificate: Annotated[
+        str | None, typer.Option("--certificate", metavar="PATH", help="Write a certificate; with several strategies, a folder of them.")
+    ] = None,
+    semantics: Annotated[
+        str,
+        typer.Option(
+            "--semantics", help="What the certificate is about: real, or float32-any-order (a second count, under an error model)."
+        ),
+    ] = "real",
     task: TaskOption = "max",
     json_path: JsonOption = None,
 ) -> None:
@@ -48,6 +58,7 @@ def prove(
     weights = resolve(model)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task)
+    places = _places(certificate, semantics, chosen, problem)
     if max_flops is not None:
         chosen = _within(chosen, max_flops, weights, problem)
     with progress_bar("proving") as progress:
@@ -58,7 +69,56 @@ def prove(
     _show(output, proofs)
     if output.for_people and len(proofs) > 1:
         _show_truth(output, proofs, weights, problem)
-    output.result([proof.as_json() for proof in proofs])
+    results = [proof.as_json() for proof in proofs]
+    if places is not None:
+        for proof, result in zip(proofs, results, strict=True):
+            result["certificate"] = _write(output, proof, places, semantics)
+    output.result(results)
+
+
+def _places(certificate: str | None, semantics: str, chosen: list[AbstractStrategy], task: AbstractTask) -> Path | None:
+    """Where certificates go: a file for one strategy, else a folder. What cannot work is refused before anything is proven."""
+    if certificate is None:
+        return None
+    from compactproofs.certificates.writer import require_certifiable
+    from compactproofs.errors import CertificateError
+
+    path = Path(certificate)
+    if len(chosen) == 1:
+        require_certifiable(chosen[0], task, semantics)
+        if path.is_dir() or not path.parent.is_dir():
+            raise CertificateError(f"--certificate {path}: expected the name of a file in a folder that exists")
+        return path
+    if path.exists() and not path.is_dir():
+        raise CertificateError(f"--certificate {path}: with several strategies this is a folder, and a file of that name exists")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _write(output: Output, proof: Proof, place: Path, semantics: str) -> dict[str, Any]:
+    """Write one certificate; a proof that has none is listed with the reason."""
+    from compactproofs.errors import CertificateError
+
+    path = place / f"{proof.label.replace('/', '.')}.cert.json" if place.is_dir() else place
+    try:
+        certificate = proof.certificate if semantics == "real" else proof.certify(semantics)
+    except CertificateError as error:
+        if not place.is_dir():
+            raise
+        output.say(f"no certificate for {proof.label}: {error}")
+        return {"path": None, "reason": str(error)}
+    certificate.save(path)
+    at_least = certificate.correct_at_least
+    share = f"at least {at_least} of {certificate.total} sequences ({at_least / certificate.total:.6f})"
+    output.say(f"certificate {path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
+    most = certificate.correct_at_most
+    return {
+        "path": str(path),
+        "bytes": len(certificate.data),
+        "semantics": certificate.semantics,
+        "correct_at_least": str(at_least),
+        "correct_at_most": None if most is None else str(most),
+    }
 
 
 def _chosen(names: list[str], every: bool, family: str | None, variant: str, max_flops: float | None) -> list[AbstractStrategy]:

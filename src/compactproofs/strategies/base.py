@@ -70,6 +70,8 @@ class Bound:
     """How many of the measured operations are on integers."""
     length: ProofLength | None = None
     """The length by sizes, if another proof was carried out than the strategy's `length` is about."""
+    details: Any = None
+    """What helps to write the proof down, if the strategy alone does not say."""
 
 
 class AbstractStrategy(ABC):
@@ -128,6 +130,8 @@ class Subject:
     strategy: AbstractStrategy
     weights: Weights
     task: AbstractTask
+    details: Any = None
+    """`Bound.details`"""
 
 
 @dataclass(frozen=True)
@@ -200,6 +204,7 @@ class Proof:
         about_reals = semantics == "real"
         return certify(
             *(self.subject.strategy, self.subject.weights, self.subject.task),
+            details=self.subject.details,
             correct_at_least=self.correct_at_least if about_reals else None,
             correct_at_most=self.correct_at_most if about_reals else None,
             semantics=semantics,

@@ -51,11 +51,17 @@ class Failures:
     """Sequences that carry the label and end in the query."""
     upper: list[int]
     lower: list[int]
+    upper_by: dict[int, Effort | None] = field(default_factory=dict)
+    """The effort that gave a query's upper bound, None if its sequences were looked at one by one: for writing the proof down."""
+    lower_by: dict[int, Effort | None] = field(default_factory=dict)
+    """The same for lower bounds."""
 
-    def tighten(self, query: int, upper: int, lower: int) -> None:
+    def tighten(self, query: int, upper: int, lower: int, effort: Effort | None) -> None:
         """Keep the better of old and new bounds. Bounds that contradict each other can only be an error of this package."""
-        self.upper[query] = min(self.upper[query], upper)
-        self.lower[query] = max(self.lower[query], lower)
+        if upper < self.upper[query]:
+            self.upper[query], self.upper_by[query] = upper, effort
+        if lower > self.lower[query]:
+            self.lower[query], self.lower_by[query] = lower, effort
         if not 0 <= self.lower[query] <= self.upper[query]:
             raise RuntimeError(f"contradictory bounds {self.lower[query]} and {self.upper[query]} for query {query}: please report this")
 
@@ -103,7 +109,7 @@ class Engine:
         for label, queries, results, operations in in_threads(run, tasks):
             scale = count_exponent(self.weights.n_ctx, len(self.automata[label].tokens))
             for query, row in zip(queries.tolist(), results.tolist(), strict=True):
-                into[label].tighten(query, row[pairs.UPPER] << scale, row[pairs.LOWER] << scale)
+                into[label].tighten(query, row[pairs.UPPER] << scale, row[pairs.LOWER] << scale, effort)
             self.operations += operations
             self.looks += len(queries)
 
@@ -123,7 +129,7 @@ class Engine:
         for label, query, done, result in in_threads(run, chosen):
             self.looks += 1
             if done:
-                into[label].tighten(query, int(result[pairs.UPPER]), int(result[pairs.LOWER]))
+                into[label].tighten(query, int(result[pairs.UPPER]), int(result[pairs.LOWER]), None)
 
     def _bound(self, label: int, queries: np.ndarray, effort: Effort) -> tuple[np.ndarray, int]:
         e, a = self.evaluation, self.automata[label]

@@ -81,6 +81,7 @@ class _Pairwise(AbstractStrategy):
             ARITHMETIC,
             measured={"counting": engine.operations},
             integer_ops=engine.operations,
+            details=failures,
         )
 
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
@@ -155,6 +156,7 @@ class ThresholdBest(_Pairwise):
             ARITHMETIC,
             measured={"terms again": average * again, "counting": engine.operations},
             integer_ops=engine.operations,
+            details=failures,
         )
 
     def _from_tables(self, request: Request, deadline: float) -> Bound:
@@ -165,7 +167,7 @@ class ThresholdBest(_Pairwise):
             other = ThresholdCubic().bound(request)
             if other.correct_at_least > best.correct_at_least:
                 used, best = ThresholdCubic(), other
-        return replace(best, length=used.length(request.weights, request.task))
+        return replace(best, length=used.length(request.weights, request.task), details=used)
 
 
 def _open_pairs(failures: dict[int, Failures]) -> list[tuple[int, int]]:

@@ -1,0 +1,42 @@
+"""`compactproofs check`: is a certificate a proof?"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from compactproofs.cli.output import JsonOption, ModelArgument, Output
+
+
+def check(
+    certificate: Annotated[str, typer.Argument(metavar="CERT", help="Certificate file, as written by 'prove --certificate'.")],
+    model: ModelArgument,
+    json_path: JsonOption = None,
+) -> None:
+    """Check a certificate against a model, with the stand-alone checker: exact integers, nothing in the certificate is trusted.
+
+    Exit code 0: accepted, 1: rejected, 2: malformed, 3: internal error. On a machine without this package's dependencies,
+    'python -m compactproofs.checker CERT MODEL.safetensors' does the same with the Python standard library alone.
+    """
+    output = Output(json_path)
+    from compactproofs.certificates.checking import check as check_file
+
+    started = time.perf_counter()
+    checked = check_file(certificate, model)
+    elapsed = time.perf_counter() - started
+    output.say(f"{checked.verdict.name.lower().replace('_', ' ')}: {checked.reason} ({elapsed:.2f} s)")
+    output.result(
+        {
+            "verdict": checked.verdict.name.lower().replace("_", " "),
+            "reason": checked.reason,
+            "correct_at_least": None if checked.correct_at_least is None else str(checked.correct_at_least),
+            "correct_at_most": None if checked.correct_at_most is None else str(checked.correct_at_most),
+            "total": None if checked.total is None else str(checked.total),
+            "semantics": checked.semantics,
+            "assumptions": list(checked.assumptions),
+            "seconds": elapsed,
+        }
+    )
+    raise typer.Exit(checked.verdict.value)
