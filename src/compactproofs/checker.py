@@ -459,8 +459,8 @@ def float32_error(
 def value_range(EVOU: Rows, PVOU: Rows, m: int) -> int:
     """The range, over tokens up to m and positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
     differences = [[[x - row[m] for x in row] for row in rows] for rows in (EVOU[: m + 1], PVOU)]
-    ranges = [[max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences]
-    return max(map(add, *ranges))
+    tokens, positions = ([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)
+    return max(map(int.__add__, tokens, positions))
 
 
 # ---------------------------------------------------------------- counting
@@ -559,7 +559,7 @@ class Rounded(NamedTuple):
         places = list(zip(self.D, sequence, strict=True))
         return all(t in row for row, t in places) and self.start + sum(row[t] for row, t in places) >= 0
 
-    def count(self, gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
+    def count_class(self, gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
         """How many of them contain every wanted token and none that is gone, by inclusion and exclusion."""
         banned, wanted = set(gone), set(wanted)
         if banned & wanted:
@@ -735,9 +735,9 @@ def check_pools(T: Tables, witness: Json, meter: Meter) -> int:
         w[o] (EVOU[t][o] - EVOU[t][m]) <= r[t],    w[o] (PVOU[i][o] - PVOU[i][m]) <= p[i],    w[o] (EU[q][o] - EU[q][m]) <= s[q],
 
     then w[o] G_o(i, t) <= A[t] b[i] (r[t] + p[i] + s[q]); so if these add up to less than zero, the sequence is right. A and b of each
-    query may be scaled by any positive numbers; one table then serves the pool, with its largest s and its largest attention where r + p + s
-    is positive, and its least where it is not. At the last position the token is the query itself. The certificate gives r, p and s; the
-    sequences whose harms, rounded up, add up to at least zero are counted as failures, and so are queries in no pool.
+    query may be scaled by any positive numbers; one table then serves the pool, with its largest s and its largest attention where
+    r + p + s is positive, and its least where it is not. At the last position the token is the query itself. The certificate gives r,
+    p and s; the sequences whose harms, rounded up, add up to at least zero are counted as failures, and so are queries in no pool.
     `direct_centre` and `position_centre`, any numbers, are moved from EU and from PVOU to EVOU, which changes no logit.
     """
     grid, direct_centre, position_centre, labels = fields(witness, "grid direct_centre position_centre labels", "the witness of rule pools")
@@ -815,7 +815,7 @@ def count_failures(T: Tables, m: int, harms: Harms, counting: Json, where: str, 
     failures = 0
     for c, specification in enumerate(specifications):
         rounded = Steps.of(specification, T.k, where + ".counting.by_class.classes").rounded(harms, up=True)
-        failures += rounded.count(order[:c], {m, *order[c : c + 1]}, meter)
+        failures += rounded.count_class(order[:c], {m, *order[c : c + 1]}, meter)
     return failures
 
 
@@ -942,7 +942,7 @@ def check_pairs(T: Tables, witness: Json, meter: Meter) -> int:
             for term in items(specification, where + ".by_class.classes"):
                 harms = coarser(term_harms(pair, term, covered, where), shift, up=True)
                 counted[-1].append(Steps.of(term["steps"], T.k, where + " steps").rounded(harms, up=True))
-                failures += counted[-1][-1].count(gone, wanted, meter)
+                failures += counted[-1][-1].count_class(gone, wanted, meter)
             for o in harmful:
                 holds(o in covered or pair.is_harmless_in(o, gone, wanted), f"{where}: output {o} might win, and no term covers it")
         for sequence in sequences_of(pair, right, where + ".right"):
@@ -996,7 +996,7 @@ def check_failures(T: Tables, witness: Json, meter: Meter) -> int:
             holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
             harms = coarser(pair.terms(o, up=False), shift, up=False)
             counted.append(Steps.of(steps, T.k, where + " steps").rounded(harms, up=False))
-            wrong += counted[-1].count(order[:c], {pair.m, *order[c : c + 1]}, meter)
+            wrong += counted[-1].count_class(order[:c], {pair.m, *order[c : c + 1]}, meter)
         for sequence in sequences_of(pair, listed, where + ".wrong"):
             already = counted[class_number(order, sequence)].counts(sequence)
             holds(not already, f"{where}.wrong: a sequence is listed that was counted already")

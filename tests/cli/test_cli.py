@@ -31,7 +31,7 @@ def small_model(tmp_path):
 
 def test_help_lists_the_verbs():
     text = run("--help").stdout
-    for verb in ("demo", "prove", "accuracy", "strategies", "train"):
+    for verb in ("demo", "prove", "check", "accuracy", "strategies", "train"):
         assert verb in text
         assert "Usage" in run(verb, "--help").stdout
     assert run("--version").stdout == f"compactproofs {cp.__version__}\n"
@@ -206,3 +206,54 @@ def test_demo_tells_the_story_without_torch(tmp_path):
     assert result.returncode == 0, result.stderr
     for word in ("theorem", "2^120", "years", "Not a theorem", "Try next"):
         assert word in result.stdout
+
+
+def test_prove_and_check_a_certificate(small_model, tmp_path):
+    path = tmp_path / "small.cert.json"
+    said = run("prove", small_model, "--strategy", "threshold-cubic", "--upper", "--certificate", path)
+    assert f"certificate {path}" in said.stdout
+    accepted = run("check", path, small_model)
+    assert accepted.stdout.startswith("accepted: at least ") and "over the real numbers" in accepted.stdout
+    data = json.loads(run("check", path, small_model, "--json", "-").stdout)
+    assert data["verdict"] == "accepted" and data["total"] == "125" and data["semantics"] == "real"
+    assert {"verdict", "reason", "correct_at_least", "correct_at_most", "total", "assumptions", "seconds"} <= data.keys()
+
+    cp.save(random_weights(1), tmp_path / "other.safetensors")
+    rejected = run("check", path, tmp_path / "other.safetensors", check=False)
+    assert rejected.returncode == 1 and "SHA-256 differs" in rejected.stdout
+    path.write_text(path.read_text()[:-20])
+    malformed = run("check", path, small_model, "--json", "-", check=False)
+    assert malformed.returncode == 2 and json.loads(malformed.stdout)["verdict"] == "malformed"
+    assert run("check", tmp_path / "none.json", small_model, check=False).returncode == 2
+    alone = subprocess.run([sys.executable, "-m", "compactproofs.checker", path, small_model], capture_output=True, text=True)
+    assert alone.returncode == 2 and alone.stdout.startswith("malformed: the certificate is not valid JSON")
+    assert subprocess.run([sys.executable, "-m", "compactproofs.checker"], capture_output=True).returncode == 2
+
+
+def test_several_certificates_go_to_a_folder(small_model, tmp_path):
+    folder = tmp_path / "certificates"
+    arguments = ["--strategy", "cubic", "--strategy", "brute-force", "--strategy", "subcubic", "--certificate", folder]
+    listed = json.loads(run("prove", small_model, *arguments, "--json", "-").stdout)
+    paths = {entry["strategy"]: entry["certificate"]["path"] for entry in listed}
+    assert paths["brute-force"] is None and len(list(folder.iterdir())) == 2
+    for strategy in ("cubic", "subcubic"):
+        assert run("check", paths[strategy], small_model).returncode == 0
+
+
+def test_certificates_that_cannot_be_written_are_refused_at_once(small_model, tmp_path):
+    for arguments, words in (
+        (["--strategy", "brute-force", "--certificate", tmp_path / "c.json"], "checking it means repeating it"),
+        (["--strategy", "cubic", "--certificate", tmp_path / "no" / "c.json"], "folder that exists"),
+        (["--strategy", "cubic", "--certificate", tmp_path], "name of a file"),
+        (["--strategy", "cubic", "--certificate", tmp_path / "c.json", "--semantics", "float16"], "unknown semantics"),
+        (["--family", "subcubic", "--certificate", small_model], "a file of that name exists"),
+        (["--family", "subcubic", "--semantics", "float16", "--certificate", tmp_path / "c"], "unknown semantics"),
+    ):
+        result = run("prove", small_model, *arguments, check=False)
+        assert result.returncode == 2 and words in result.stderr and result.stdout == ""
+
+
+def test_a_float32_certificate_says_what_it_assumes(small_model, tmp_path):
+    path = tmp_path / "f32.cert.json"
+    run("prove", small_model, "--strategy", "cubic", "--certificate", path, "--semantics", "float32-any-order")
+    assert "ASSUMING the error model float32-1" in run("check", path, small_model).stdout

@@ -49,7 +49,8 @@ def certify(
         correct_at_most: what has been proven; the certificate claims no less. None: no upper bound.
         semantics: `real`, or `float32-any-order` for a claim about the float32 forward pass.
     """
-    require_certifiable(strategy, task, semantics)
+    require_semantics(semantics)
+    require_certifiable(strategy, task)
     if isinstance(details, Tabled):  # the portfolio ran this one
         strategy = details
     if semantics == FLOAT32 and correct_at_most is not None:
@@ -98,10 +99,14 @@ def certify(
     )
 
 
-def require_certifiable(strategy: AbstractStrategy, task: AbstractTask, semantics: str = REAL) -> None:
-    """Raise, with the reason, unless a certificate can be written."""
+def require_semantics(semantics: str) -> None:
+    """Raise unless it is one that certificates can have."""
     if semantics not in (REAL, FLOAT32):
         raise CertificateError(f"unknown semantics {semantics!r}; known: {REAL}, {FLOAT32}")
+
+
+def require_certifiable(strategy: AbstractStrategy, task: AbstractTask) -> None:
+    """Raise, with the reason, unless proofs by this strategy can be certified."""
     if not strategy.sound:
         raise CertificateError(
             f"{strategy.label} as published is not a proof, so there is nothing to certify. Use the repaired variant (repaired=True)."

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from compactproofs.cli.output import JsonOption, Output, brief_integer, progress_bar
 
 
 def demo(json_path: JsonOption = None) -> None:
-    """A tour on bundled models: an exact theorem, shorter ones, and what happens where brute force cannot go. Needs no training."""
+    """A tour on bundled models: an exact theorem, shorter ones, a certificate, and what happens where brute force cannot go. Needs no training."""
     output = Output(json_path)
+    from compactproofs.certificates.checking import check
     from compactproofs.measuring import accuracy
     from compactproofs.model.zoo import zoo, zoo_record
     from compactproofs.proving import prove, prove_many
@@ -36,7 +39,15 @@ def demo(json_path: JsonOption = None) -> None:
         [[p.label, f"{p.lower:.6f}", brief_integer(p.flops)] for p in [*shorter, proof]],
     )
     output.say()
-    output.say("4. The same question for 20 tokens: 64^20 = 2^120 inputs")
+    output.say("4. Written down: a certificate, checked by one file of plain Python that trusts nothing but integers")
+    certificate = next(p for p in shorter if p.strategy == "threshold-cubic-pooled").certificate
+    started = time.perf_counter()
+    checked = check(certificate, small)
+    output.say(
+        f"   {len(certificate.data) // 1000} kB, {time.perf_counter() - started:.2f} s: {checked.verdict.name.lower()}, {checked.reason}"
+    )
+    output.say()
+    output.say("5. The same question for 20 tokens: 64^20 = 2^120 inputs")
     refused = prove(large, "brute-force")
     output.say(f"   {refused.reason}")
     long = prove(large, "cubic")
@@ -53,7 +64,8 @@ def demo(json_path: JsonOption = None) -> None:
     output.say()
     output.say("Try next:")
     output.say("   compactproofs prove max-of-10 --upper")
-    output.say("   compactproofs prove YOUR_MODEL.safetensors --upper")
+    output.say("   compactproofs prove YOUR_MODEL.safetensors --upper --certificate proof.json")
+    output.say("   compactproofs check proof.json YOUR_MODEL.safetensors")
     output.say("   compactproofs strategies")
     output.result(
         {
@@ -62,6 +74,7 @@ def demo(json_path: JsonOption = None) -> None:
             "long": long.as_json(),
             "pooled": pooled.as_json(),
             "best": best.as_json(),
+            "checked": {"verdict": checked.verdict.name.lower(), "reason": checked.reason},
             "refused": refused.as_json(),
             "sampled": sampled.as_json(),
         }

@@ -80,12 +80,13 @@ def _places(certificate: str | None, semantics: str, chosen: list[AbstractStrate
     """Where certificates go: a file for one strategy, else a folder. What cannot work is refused before anything is proven."""
     if certificate is None:
         return None
-    from compactproofs.certificates.writer import require_certifiable
+    from compactproofs.certificates.writer import require_certifiable, require_semantics
     from compactproofs.errors import CertificateError
 
+    require_semantics(semantics)
     path = Path(certificate)
     if len(chosen) == 1:
-        require_certifiable(chosen[0], task, semantics)
+        require_certifiable(chosen[0], task)
         if path.is_dir() or not path.parent.is_dir():
             raise CertificateError(f"--certificate {path}: expected the name of a file in a folder that exists")
         return path

@@ -94,7 +94,7 @@ def test_count_at_least_zero(start, positions):
 
 
 @given(st.data())
-def test_count(data):
+def test_count_class(data):
     n, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     rows = [data.draw(st.dictionaries(st.integers(0, n - 1), st.integers(-5, 5), min_size=0)) for _ in range(k)]
     gone, wanted = data.draw(st.sets(st.integers(0, n - 1), max_size=2)), data.draw(st.sets(st.integers(0, n - 1), max_size=2))
@@ -102,7 +102,7 @@ def test_count(data):
     exact = sum(
         start + sum(row[t] for row, t in zip(rows, x, strict=True)) >= 0 and wanted <= set(x) and not gone & set(x) for x in product(*rows)
     )
-    assert checker.Rounded(start, rows).count(gone, wanted, checker.Meter()) == exact
+    assert checker.Rounded(start, rows).count_class(gone, wanted, checker.Meter()) == exact
 
 
 @given(st.data(), st.booleans())
