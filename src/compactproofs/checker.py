@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import partial
-from itertools import accumulate, combinations, permutations, repeat
+from itertools import accumulate, combinations, product, repeat
 from math import comb, isqrt, log10
 from operator import add, mul, sub
 from pathlib import Path
@@ -48,12 +48,12 @@ Json = Any
 FORMAT, VERSION, THEOREM = "compactproofs-certificate", 1, "correct-sequences-1"
 REAL, FLOAT32 = "real", "float32-any-order"
 ERROR_MODEL = "float32-1"
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 26
 """Of a certificate or a model file."""
-MOST_BITS = 1 << 31
+MOST_BITS = 1 << 30
 """Of one histogram of partial sums."""
-MOST_WORK = 1 << 47
-"""Bits added up in counting, all together; a few minutes."""
+MOST_WORK = 1 << 43
+"""Of counting and of looking at outputs, in bits that are added up: some minutes. Every operation counts 4096 bits more than it touches."""
 LARGE = 1 << 4096
 """Witness integers stay below this."""
 
@@ -182,27 +182,29 @@ def read_bytes(path: str, what: str) -> bytes:
 
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
 AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
-EXPECTED_METADATA = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
+METADATA = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
+FREE_METADATA = ("training", "format")
 
 
 class Network(NamedTuple):
     """Raw tensors: name -> (rows, columns, little-endian float32 bytes in row-major order); and the divisor of scores if it is known."""
 
     tensors: dict[str, tuple[int, int, bytes]]
-    divisor: str | None
-    """`n/d` in lowest terms: scores are divided by sqrt(n/d). None: the certificate says."""
+    divisor: str
+    """`n/d` in lowest terms: scores are divided by sqrt(n/d)"""
 
     def sizes(self) -> dict[str, int]:
+        """The size of every axis, on which all tensors must agree."""
         sizes: dict[str, int] = {}
         for name, axes in zip(NAMES, AXES, strict=True):
             for axis, size in zip(axes.split(), self.tensors[name][:2], strict=True):
                 well_formed(sizes.setdefault(axis, size) == size, f"the model's tensors disagree about {axis}")
         return sizes
 
-    def sha256(self, divisor: str) -> str:
+    def sha256(self) -> str:
         """Of the canonical bytes: the shapes and the divisor as text, then the tensors."""
         lines = ["compactproofs-weights-1", *(f"{name} {r} {c}" for name, (r, c, _) in self.tensors.items())]
-        digest = hashlib.sha256("\n".join([*lines, f"score_divisor_squared {divisor}", ""]).encode())
+        digest = hashlib.sha256("\n".join([*lines, f"score_divisor_squared {self.divisor}", ""]).encode())
         for _, _, data in self.tensors.values():
             digest.update(data)
         return digest.hexdigest()
@@ -232,18 +234,21 @@ def read_safetensors(data: bytes) -> Network:
         well_formed(0 <= first <= end <= len(body), f"tensor {name}: its bytes lie outside the file, which may be truncated")
         well_formed(end - first == 4 * shape[0] * shape[1], f"tensor {name}: its bytes do not fit its shape")
         tensors[name] = (shape[0], shape[1], body[first:end])
-    for name, value in EXPECTED_METADATA.items():
-        found = metadata.get(name, value)
-        well_formed(str(found).lower() == value, f"the model's metadata says {name}={found!r:.40}; only {value} is supported")
-    return Network(tensors, divisor_of(metadata.get("attn_scale", "-1"), tensors["W_Q"][1]))
+    well_formed(sum(len(data) for _, _, data in tensors.values()) <= len(body), "the model's tensors overlap")
+    network = Network(tensors, divisor_of(metadata.pop("attn_scale", "-1"), tensors["W_Q"][1]))
+    expected = {**METADATA, **{axis: str(size) for axis, size in network.sizes().items()}}
+    for name, value in metadata.items():
+        known = name in FREE_METADATA or (name in expected and isinstance(value, str) and value.lower() == expected[name])
+        well_formed(known, f"the model's metadata says {name:.40}={value!r:.40}, which is not supported here; `compactproofs check` may")
+    return network
 
 
 def divisor_of(attn_scale: Json, d_head: int) -> str:
     """The squared divisor of scores, in lowest terms; -1 stands for d_head."""
     try:
-        n, d = float(attn_scale).as_integer_ratio()
-    except (TypeError, ValueError, OverflowError):
-        raise MalformedError(f"the model's metadata says attn_scale={attn_scale!r:.40}; expected a number") from None
+        n, d = float(attn_scale if isinstance(attn_scale, str) else "").as_integer_ratio()
+    except (ValueError, OverflowError):
+        n, d = 0, 1
     well_formed(n > 0 or (n, d) == (-1, 1), f"the model's metadata says attn_scale={attn_scale!r:.40}; expected a positive number or -1")
     return f"{d_head}/1" if n < 0 else f"{n * n}/{d * d}"
 
@@ -263,10 +268,8 @@ class Exact(NamedTuple):
         return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale)
 
     def transposed(self) -> Exact:
+        """Rows for columns."""
         return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
-
-    def magnitudes(self) -> Exact:
-        return Exact([list(map(abs, row)) for row in self.rows], self.scale)
 
 
 def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
@@ -312,6 +315,36 @@ def exp_minus(y: int, scale: int, bits: int) -> tuple[int, int]:
     return low >> work - bits, -(-high >> work - bits)
 
 
+class Places(NamedTuple):
+    """Attention to the positions but the last: sums of the 0, 1, 2, ... smallest lower, and of the smallest upper bounds.
+
+    The j-th smallest of numbers lies between the j-th smallest lower and the j-th smallest upper bound.
+    """
+
+    low: Row
+    high: Row
+
+    def smallest(self, n: int) -> tuple[int, int]:
+        """Bounds of the sum of the n smallest."""
+        return self.low[n], self.high[n]
+
+    def largest(self, n: int) -> tuple[int, int]:
+        """Bounds of the sum of the n largest."""
+        return self.low[-1] - self.low[-1 - n], self.high[-1] - self.high[-1 - n]
+
+
+class Meter:
+    """How much work has been done; there is a limit."""
+
+    def __init__(self) -> None:
+        self.work = 0
+
+    def spend(self, operations: int, bits: int) -> None:
+        """So many operations on integers of so many bits."""
+        self.work += operations * (bits + 4096)
+        holds(bits <= MOST_BITS and self.work <= MOST_WORK, "checking would take too long or too much memory")
+
+
 class Tables(NamedTuple):
     """What the rules compute with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
 
@@ -334,6 +367,9 @@ class Tables(NamedTuple):
     b_low: Rows
     """[q][i]: the same for positions"""
     b_high: Rows
+    places: list[Places]
+    """[q]"""
+    meter: Meter
 
     def sequences(self, m: int, q: int) -> int:
         """How many sequences have the label m and the query q <= m."""
@@ -344,7 +380,7 @@ class Tables(NamedTuple):
         return [max(column) for column in zip(*([x - row[m] for x in row] for row in self.PVOU), strict=True)]
 
 
-def tables(network: Network, divisor: str, semantics: str) -> Tables:
+def tables(network: Network, semantics: str) -> Tables:
     """The exact tables of the network and enclosures of its attention."""
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
     k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale)
@@ -354,7 +390,7 @@ def tables(network: Network, divisor: str, semantics: str) -> Tables:
     EVOU, PVOU, EU = E @ VOU, position @ VOU, query @ W["W_U"]
     QK = (query @ W["W_Q"]) @ W["W_K"].transposed()
     EQKE, EQKP = QK @ E.transposed(), QK @ position.transposed()
-    n, d = map(int, divisor.split("/"))
+    n, d = map(int, network.divisor.split("/"))
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
     largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
     bits = 64 + min(3 * largest // 2, 2000)
@@ -366,7 +402,9 @@ def tables(network: Network, divisor: str, semantics: str) -> Tables:
     if semantics == FLOAT32:
         error = float32_error(W, E, position, query, values, n, d, common)
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    return Tables(len(E.rows), len(EU.rows[0]), k, common, bits, *values, own, A_low, A_high, b_low, b_high)
+    ends = ([list(accumulate(sorted(row[:-1]), initial=0)) for row in rows] for rows in (b_low, b_high))
+    places = [Places(low, high) for low, high in zip(*ends, strict=True)]
+    return Tables(len(E.rows), len(EU.rows[0]), k, common, bits, *values, own, A_low, A_high, b_low, b_high, places, Meter())
 
 
 def attention(scores: Exact, n: int, d: int, bits: int) -> tuple[Rows, Rows]:
@@ -466,24 +504,13 @@ def value_range(EVOU: Rows, PVOU: Rows, m: int) -> int:
 # ---------------------------------------------------------------- counting
 
 
-class Meter:
-    """How much work counting has taken; there is a limit."""
-
-    def __init__(self) -> None:
-        self.work = 0
-
-    def spend(self, additions: int, bits: int) -> None:
-        self.work += additions * bits
-        holds(bits <= MOST_BITS and self.work <= MOST_WORK, "counting would take too long or too much memory; use larger steps")
-
-
 def count_at_least_zero(start: int, positions: list[Counter[int]], meter: Meter) -> int:
     """How many ways there are to choose one entry at each position so that start plus their sum is at least zero.
 
     A position is a multiset of integers. Partial sums are held in one large integer: the number of ways to reach `base + j` is its j-th
     digit, in a base 2^width that no count can exceed. Adding an entry d to all sums shifts the integer by d digits. Sums that stay
-    at least zero whatever follows are taken out and counted for good, by adding up their digits, which is the remainder modulo
-    2^width - 1; sums that cannot reach zero are dropped.
+    at least zero whatever follows are taken out and counted for good, by adding up their digits; sums that cannot reach zero are
+    dropped.
     """
     sizes = [sum(entries.values()) for entries in positions]
     if 0 in sizes:
@@ -506,11 +533,19 @@ def count_at_least_zero(start: int, positions: list[Counter[int]], meter: Meter)
             safe = max(0, -base - least[i + 1])  # sums from this digit on stay at least zero
             above = sums >> width * safe
             if above:
-                certain += above % ((1 << width) - 1)
+                certain += sum_of_digits(above, width)
                 sums -= above << width * safe
             lost = max(0, -base - most[i + 1])  # sums below this digit stay below zero
             sums, base = sums >> width * lost, base + lost
     return certain
+
+
+def sum_of_digits(x: int, width: int) -> int:
+    """In base 2^width, if the sum is less than the base: the upper half of the digits is added to the lower half, again and again."""
+    while x >> width:
+        half = -(-x.bit_length() // width) // 2 * width
+        x = (x >> half) + (x & (1 << half) - 1)
+    return x
 
 
 class Steps(NamedTuple):
@@ -540,11 +575,10 @@ class Steps(NamedTuple):
         D: Harms = []
         for row, shift, floor in zip(harms, a, floors, strict=True):
             ceiling = -start - sum(floors) + floor
-            if up:
-                D.append({t: max(min(-((shift - h) // self.step), ceiling), floor) for t, h in row.items()})
-            else:
-                lowered = {t: min((h - shift) // self.step, ceiling) for t, h in row.items()}
-                D.append({t: x for t, x in lowered.items() if x >= floor})
+            steps = {t: -((shift - h) // self.step) if up else (h - shift) // self.step for t, h in row.items()}
+            if min(steps.values()) < floor or max(steps.values()) > ceiling:
+                steps = {t: max(min(x, ceiling), floor) for t, x in steps.items() if up or x >= floor}
+            D.append(steps)
         return Rounded(start, D)
 
 
@@ -562,6 +596,7 @@ class Rounded(NamedTuple):
     def count_class(self, gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
         """How many of them contain every wanted token and none that is gone, by inclusion and exclusion."""
         banned, wanted = set(gone), set(wanted)
+        meter.spend(sum(map(len, self.D)), 0)
         if banned & wanted:
             return 0
         others = [Counter(x for t, x in row.items() if t not in banned and t not in wanted) for row in self.D]
@@ -594,7 +629,7 @@ def upper(x: int, low: int, high: int) -> int:
 # ---------------------------------------------------------------- rule `cubic`
 
 
-def check_cubic(T: Tables, witness: Json, _: Meter) -> int:
+def check_cubic(T: Tables, witness: Json) -> int:
     """Sequences with query q, label m and c other tokens besides, each of which, alone in all c places, leaves the answer right.
 
     With D[o] = max_i (PVOU[i][o] - PVOU[i][m]), the harm of token t is at most b[i] G(t), G(t) = A[t] (max_o (EVOU[t][o] - EVOU[t][m] +
@@ -609,19 +644,18 @@ def check_cubic(T: Tables, witness: Json, _: Meter) -> int:
         D = T.worst_position(m)
         harm = [max(others(list(map(add, row, D)), m), default=0) - row[m] for row in T.EVOU[: m + 1]]
         for q in range(m + 1):
-            places = sorted_places(T, q)
-            A_low, A_high = T.A_low[q], T.A_high[q]
+            A_low, A_high, places = T.A_low[q], T.A_high[q], T.places[q]
             G = [upper(x + direct[q][m], lo, hi) for x, lo, hi in zip(harm, A_low, A_high, strict=False)]
             G_query = upper(harm[q] + direct[q][m], A_low[q] * T.b_low[q][-1], A_high[q] * T.b_high[q][-1])
-            if (T.k > 1 or q == m) and label_alone(T, m, q, D, places):
+            if (T.k > 1 or q == m) and label_alone(T, m, q, D):
                 correct += 1
             below = sorted(G[:m])
             for c in range(1, T.k - (q < m)):
-                tokens = m
-                for X_low, X_high, Y_low, Y_high in arrangements(places, c):
-                    room = -G_query - upper(G[m], X_low, X_high)  # need Y g < room
-                    Y = Y_high if room > 0 else Y_low
-                    tokens = min(tokens, bisect_left(below, -(-room // Y)) if Y else 0)
+                n, tokens = T.k - 1 - c, m
+                for X, Y in ((places.smallest(n), places.largest(c)), (places.largest(n), places.smallest(c))):
+                    room = -G_query - upper(G[m], *X)  # need Y g < room
+                    most = Y[room > 0]
+                    tokens = min(tokens, bisect_left(below, -(-room // most)) if most else 0)
                 correct += comb(T.k - 1, c) * tokens**c
     return correct
 
@@ -631,24 +665,9 @@ def others(row: Row, m: int) -> Row:
     return row[:m] + row[m + 1 :]
 
 
-def sorted_places(T: Tables, q: int) -> tuple[Row, Row]:
-    """Bounds of the attention b to all positions but the last, each list in ascending order.
-
-    The j-th smallest of numbers lies between the j-th smallest lower and the j-th smallest upper bound.
-    """
-    return sorted(T.b_low[q][:-1]), sorted(T.b_high[q][:-1])
-
-
-def arrangements(places: tuple[Row, Row], c: int) -> list[tuple[int, int, int, int]]:
-    """X_low, X_high, Y_low, Y_high if the c others have the most attended places, and if they have the least attended ones."""
-    low, high = places
-    n = len(low) - c
-    return [(sum(low[:n]), sum(high[:n]), sum(low[n:]), sum(high[n:])), (sum(low[c:]), sum(high[c:]), sum(low[:c]), sum(high[:c]))]
-
-
-def label_alone(T: Tables, m: int, q: int, D: Row, places: tuple[Row, Row]) -> bool:
+def label_alone(T: Tables, m: int, q: int, D: Row) -> bool:
     """Whether the sequence m, ..., m, q is right, every position taken for the worst one."""
-    X_low, X_high = sum(places[0]) * T.A_low[q][m], sum(places[1]) * T.A_high[q][m]
+    X_low, X_high = map(mul, T.places[q].smallest(T.k - 1), (T.A_low[q][m], T.A_high[q][m]))
     own_low, own_high = T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1]
     label, query = T.EVOU[m], T.EVOU[q]
     for o in range(T.out):
@@ -662,7 +681,7 @@ def label_alone(T: Tables, m: int, q: int, D: Row, places: tuple[Row, Row]) -> b
 # ---------------------------------------------------------------- rule `gaps`
 
 
-def check_gaps(T: Tables, witness: Json, _: Meter) -> int:
+def check_gaps(T: Tables, witness: Json) -> int:
     """Sequences with query q, label m and exactly c tokens that are not m (the query among them if it is not), all at most m - gap.
 
     Let x[o] = D[o] + EU[q][o] - EU[q][m]; let L and O be the attention on label tokens and on others, and W the largest EVOU[t][o] -
@@ -671,7 +690,6 @@ def check_gaps(T: Tables, witness: Json, _: Meter) -> int:
     Gap 0 claims nothing.
     """
     (gaps,) = fields(witness, "gaps", "the witness of rule gaps")
-    places = [sorted_places(T, q) for q in range(T.v)]
     correct = 0
     for m, by_query in enumerate(items(gaps, "gaps", T.v)):
         D = T.worst_position(m)
@@ -680,7 +698,7 @@ def check_gaps(T: Tables, witness: Json, _: Meter) -> int:
         for q, by_count in enumerate(items(by_query, f"gaps[{m}]", m + 1)):
             x = others([d + e - T.own[q][m] for d, e in zip(D, T.EU[q], strict=True)], m)
             at_label = list(map(add, x, label))
-            attention = prefix_attention(T, q, m)
+            least, most = list(accumulate(T.A_low[q][: m + 1], min)), list(accumulate(T.A_high[q][: m + 1], max))  # of tokens up to t
             for c, gap in enumerate(integers(by_count, 0, T.v, f"gaps[{m}][{q}]", T.k)):
                 if gap == 0:
                     continue
@@ -692,7 +710,7 @@ def check_gaps(T: Tables, witness: Json, _: Meter) -> int:
                     gap <= m and (q == m or q <= m - gap),
                     f"gaps[{m}][{q}][{c}] = {gap} is outside its range: a token is nearer to the label",
                 )
-                if all(gap_holds(at_label, x, W[m - gap], *ends) for ends in ratios(T, q, m, m - gap, c, attention, places[q])):
+                if all(gap_holds(at_label, x, W[m - gap], *ends) for ends in ratios(T, q, m, c, least[m - gap], most[m - gap])):
                     free = c - (q != m)
                     correct += comb(T.k - 1, free) * (m - gap + 1) ** free
     return correct
@@ -703,31 +721,23 @@ def gap_holds(at_label: Row, x: Row, W: int, label: int, other: int) -> bool:
     return max(map(add, map(mul, at_label, repeat(label)), map(mul, map(add, x, repeat(W)), repeat(other))), default=-1) < 0
 
 
-def prefix_attention(T: Tables, q: int, m: int) -> tuple[Row, Row]:
-    """For every t <= m, the least and the greatest attention of query q to a token up to t."""
-    return list(accumulate(T.A_low[q][: m + 1], min)), list(accumulate(T.A_high[q][: m + 1], max))
-
-
-def ratios(T: Tables, q: int, m: int, largest: int, c: int, attention: tuple[Row, Row], places: tuple[Row, Row]) -> list[tuple[int, int]]:
-    """L and O with at most the least, and with at least the greatest ratio O / L that sequences with others up to `largest` can have."""
-    low, high = places
-    last_low, last_high = T.b_low[q][-1], T.b_high[q][-1]
+def ratios(T: Tables, q: int, m: int, c: int, least: int, most: int) -> list[tuple[int, int]]:
+    """L and O with at most the least, and with at least the greatest ratio O / L, if attention to others is between `least` and `most`."""
     free = c - (q != m)
     n = T.k - 1 - free
-    other_low, other_high = sum(low[:free]), sum(high[n:])
-    label_low, label_high = sum(low[:n]), sum(high[free:])
+    other_low, other_high = T.places[q].smallest(free)[0], T.places[q].largest(free)[1]
+    label_low, label_high = T.places[q].smallest(n)[0], T.places[q].largest(n)[1]
     if q == m:
-        label_low, label_high = label_low + last_low, label_high + last_high
+        label_low, label_high = label_low + T.b_low[q][-1], label_high + T.b_high[q][-1]
     else:
-        other_low, other_high = other_low + last_low, other_high + last_high
-    A_low, A_high = T.A_low[q][m], T.A_high[q][m]
-    return [(label_high * A_high, other_low * attention[0][largest]), (label_low * A_low, other_high * attention[1][largest])]
+        other_low, other_high = other_low + T.b_low[q][-1], other_high + T.b_high[q][-1]
+    return [(label_high * T.A_high[q][m], other_low * least), (label_low * T.A_low[q][m], other_high * most)]
 
 
 # ---------------------------------------------------------------- rule `pools`
 
 
-def check_pools(T: Tables, witness: Json, meter: Meter) -> int:
+def check_pools(T: Tables, witness: Json) -> int:
     """Harm tables for pools of queries.
 
     For a label m let w[o] >= 1 be any weights. If for all outputs o != m, tokens t <= m, positions i and queries q of a pool
@@ -774,7 +784,7 @@ def check_pools(T: Tables, witness: Json, meter: Meter) -> int:
                 holds(bounds(EU[q], T.own[q][m] - mu[m], harm << up), f"{where}: the harm of query {q} is too small")
             if queries:
                 harms = pool_harms(T, m, queries, token_scales, position_scales, r, p, s)
-                failures = count_failures(T, m, harms, counting, where, meter)
+                failures = count_failures(T, m, harms, counting, where)
                 correct += sum(T.sequences(m, q) for q in queries) - failures
     return correct
 
@@ -807,7 +817,7 @@ def scaled(rows: Rows, queries: Row, scales: Row, length: int) -> Rows:
     return [[x * scale for x in rows[q][:length]] for q, scale in zip(queries, scales, strict=True)]
 
 
-def count_failures(T: Tables, m: int, harms: Harms, counting: Json, where: str, meter: Meter) -> int:
+def count_failures(T: Tables, m: int, harms: Harms, counting: Json, where: str) -> int:
     """Sequences of label m whose harms, rounded up, add up to at least zero, class by class."""
     shift, by_class = fields(counting, "shift by_class", where + ".counting")
     order, specifications = classes_of(by_class, m, where + ".counting.by_class")
@@ -815,7 +825,7 @@ def count_failures(T: Tables, m: int, harms: Harms, counting: Json, where: str, 
     failures = 0
     for c, specification in enumerate(specifications):
         rounded = Steps.of(specification, T.k, where + ".counting.by_class.classes").rounded(harms, up=True)
-        failures += rounded.count_class(order[:c], {m, *order[c : c + 1]}, meter)
+        failures += rounded.count_class(order[:c], {m, *order[c : c + 1]}, T.meter)
     return failures
 
 
@@ -837,6 +847,9 @@ class Pair:
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
         if (o, up) not in self._terms:
+            self.T.meter.spend(self.T.k * (self.m + 1), self.T.bits + self.T.scale)
+            if len(self._terms) * self.T.k * (self.m + 1) > 1 << 22:
+                self._terms.clear()
             tokens = [range(self.m + 1)] * (self.T.k - 1) + [(self.q,)]
             self._terms[o, up] = [{t: self.term(o, i, t, up) for t in places} for i, places in enumerate(tokens)]
         return self._terms[o, up]
@@ -854,26 +867,32 @@ class Pair:
         sum is then at most own + (sum of b - least b) M + (least b) g, as g <= M.
         """
         T, m, q = self.T, self.m, self.q
+        T.meter.spend(m + 1, T.bits + T.scale)
         rest = self.worst[o] + T.EU[q][o] - T.own[q][m]
         values = [row[o] - row[m] + rest for row in T.EVOU[: m + 1]]
         scaled = [d * hi if d > 0 else d * lo for d, lo, hi in zip(values, T.A_low[q], T.A_high[q], strict=False)]
         own = upper(values[q], T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1])
-        low, high = sorted_places(T, q)
         if q == m:
-            return own + upper(max(scaled), sum(low), sum(high)) < 0
-        if not low:
-            return True  # one position only: no such sequence
-        return own + upper(max(scaled), sum(low[1:]), sum(high[1:])) + upper(scaled[m], low[0], high[0]) < 0
+            return own + upper(max(scaled), *T.places[q].smallest(T.k - 1)) < 0
+        if T.k == 1:
+            return True  # no such sequence
+        return own + upper(max(scaled), *T.places[q].largest(T.k - 2)) + upper(scaled[m], *T.places[q].smallest(1)) < 0
 
-    def is_harmless_in(self, o: int, gone: Row, wanted: set[int]) -> bool:
-        """Whether output o stays below the label on all sequences that contain the wanted tokens and none that is gone: the largest sum."""
+    def is_harmless_in(self, o: int, gone: set[int], wanted: set[int]) -> bool:
+        """Whether output o stays below the label on all sequences that contain the (one or two) wanted tokens and none that is gone.
+
+        The largest sum: the best token everywhere, less the least loss from putting each wanted token, but the query, somewhere. For two
+        tokens in different places it is enough to try the two best places of each.
+        """
         rows = [{t: x for t, x in row.items() if t not in gone} for row in self.terms(o, up=True)]
+        self.T.meter.spend(sum(map(len, rows)), 0)
         missing = [t for t in wanted if t != self.q]
-        if not all(rows) or len(missing) > self.T.k - 1 or wanted.intersection(gone):
+        if not all(rows) or len(missing) > self.T.k - 1 or wanted & gone:
             return True  # no such sequence
         best = [max(row.values()) for row in rows]
-        places = permutations(range(self.T.k - 1), len(missing))
-        return sum(best) - min(sum(best[i] - rows[i][t] for i, t in zip(where, missing, strict=True)) for where in places) < 0
+        losses = [sorted((best[i] - rows[i][t], i) for i in range(self.T.k - 1))[:2] for t in missing]
+        apart = (chosen for chosen in product(*losses) if len({i for _, i in chosen}) == len(missing))
+        return sum(best) - min(sum(loss for loss, _ in chosen) for chosen in apart) < 0
 
     def is_right(self, sequence: Row, harmful: Row) -> bool:
         """Whether all outputs that might win certainly stay below the label."""
@@ -901,24 +920,20 @@ def pairs_of(T: Tables, witness: Json, names: str) -> Iterable[tuple[Pair, list[
         yield Pair(T, m, q, worst), rest, where
 
 
-def sequences_of(pair: Pair, value: Json, where: str) -> Iterable[Row]:
-    """Different sequences of the pair's label and query, listed in ascending order without the query."""
-    before: Row = []
+def sequences_of(pair: Pair, value: Json, order: Row, where: str) -> list[Rows]:
+    """Different sequences of the pair's label and query, listed in ascending order without the query; given by class, with the query."""
+    before: Row | None = None
+    by_class: list[Rows] = [[] for _ in range(len(order) + 1)]
     for number, listed in enumerate(items(value, where)):
         tokens = integers(listed, 0, pair.m, f"{where}[{number}]", pair.T.k - 1)
-        holds(not before or before < tokens, f"{where}: sequences are not in ascending order, or one occurs twice")
-        holds(number == 0 or pair.T.k > 1, f"{where}: there is one sequence only")
+        holds(before is None or before < tokens, f"{where}: sequences are not in ascending order, or one occurs twice")
         holds(max([*tokens, pair.q]) == pair.m, f"{where}[{number}] does not have the label {pair.m}")
-        before = tokens
-        yield [*tokens, pair.q]
+        before, sequence = tokens, [*tokens, pair.q]
+        by_class[next((c for c, t in enumerate(order) if t in sequence), len(order))].append(sequence)
+    return by_class
 
 
-def class_number(order: Row, sequence: Row) -> int:
-    """The class that a sequence is in."""
-    return next((c for c, t in enumerate(order) if t in sequence), len(order))
-
-
-def check_pairs(T: Tables, witness: Json, meter: Meter) -> int:
+def check_pairs(T: Tables, witness: Json) -> int:
     """For one query and label, and each class of sequences: terms that together cover every output that might win.
 
     A term `joint` covers several outputs: it counts the sequences on which sum_i max_o w[o] G_o(i, x_i) is at least zero. A term
@@ -933,23 +948,23 @@ def check_pairs(T: Tables, witness: Json, meter: Meter) -> int:
         harmful = [o for o in range(T.out) if o != m and not pair.is_harmless(o)]
         shift = integer(shift, 0, 1 << 16, where + ".shift")
         order, specifications = classes_of(by_class, m, where + ".by_class")
+        listed = sequences_of(pair, right, order, where + ".right")
         failures = 0
-        counted: list[list[Rounded]] = []
         for c, specification in enumerate(specifications):
-            gone, wanted = order[:c], {m, *order[c : c + 1]}
+            gone, wanted = set(order[:c]), {m, *order[c : c + 1]}
             covered: set[int] = set()
-            counted.append([])
+            counted: set[int] = set()
             for term in items(specification, where + ".by_class.classes"):
                 harms = coarser(term_harms(pair, term, covered, where), shift, up=True)
-                counted[-1].append(Steps.of(term["steps"], T.k, where + " steps").rounded(harms, up=True))
-                failures += counted[-1][-1].count_class(gone, wanted, meter)
+                rounded = Steps.of(term["steps"], T.k, where + " steps").rounded(harms, up=True)
+                failures += rounded.count_class(gone, wanted, T.meter)
+                counted.update(number for number, sequence in enumerate(listed[c]) if rounded.counts(sequence))
             for o in harmful:
                 holds(o in covered or pair.is_harmless_in(o, gone, wanted), f"{where}: output {o} might win, and no term covers it")
-        for sequence in sequences_of(pair, right, where + ".right"):
-            in_class = counted[class_number(order, sequence)]
-            holds(any(rounded.counts(sequence) for rounded in in_class), f"{where}.right: a sequence is listed that was not counted")
-            holds(pair.is_right(sequence, harmful), f"{where}.right: the sequence {sequence} is not certainly right")
-            failures -= 1
+            for number, sequence in enumerate(listed[c]):
+                holds(number in counted, f"{where}.right: the sequence {sequence} is listed, but was not counted")
+                holds(pair.is_right(sequence, harmful), f"{where}.right: the sequence {sequence} is not certainly right")
+            failures -= len(listed[c])
         correct += max(0, T.sequences(m, q) - failures)
     return correct
 
@@ -963,10 +978,12 @@ def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> Harms:
         w = integers(weights, 1, LARGE, where + ".weights", len(outputs))
         holds(bool(outputs) and pair.m not in outputs, f"{where}: a joint term needs outputs other than the label")
         covered.update(outputs)
-        tables = [pair.terms(o, up=True) for o in outputs]
-        if len(outputs) == 1:
-            return tables[0]
-        return [{t: max(x * table[i][t] for x, table in zip(w, tables, strict=True)) for t in tables[0][i]} for i in range(T.k)]
+        harms = pair.terms(outputs[0], up=True)
+        if len(outputs) > 1:
+            harms = [{t: w[0] * x for t, x in row.items()} for row in harms]
+        for o, weight in zip(outputs[1:], w[1:], strict=True):
+            harms = [{t: max(x, weight * more[t]) for t, x in row.items()} for row, more in zip(harms, pair.terms(o, up=True), strict=True)]
+        return harms
     output, less, factors, _ = fields(term, "apart less factors steps", where + " term")
     o, p = integer(output, 0, T.out - 1, where + ".apart"), integer(less, 0, T.out - 1, where + ".less")
     n1, n2 = integers(factors, 0, LARGE, where + ".factors", 2)
@@ -977,7 +994,7 @@ def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> Harms:
     return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
 
 
-def check_failures(T: Tables, witness: Json, meter: Meter) -> int:
+def check_failures(T: Tables, witness: Json) -> int:
     """How many sequences certainly fail: for one query and label, and each class, those on which one output is not below the label.
 
     Sequences listed as `wrong` are checked one by one and added if they have not been counted.
@@ -986,22 +1003,20 @@ def check_failures(T: Tables, witness: Json, meter: Meter) -> int:
     for pair, (shift, by_class, listed), where in pairs_of(T, witness, "shift by_class wrong"):
         shift = integer(shift, 0, 1 << 16, where + ".shift")
         order, specifications = classes_of(by_class, pair.m, where + ".by_class")
-        counted: list[Rounded] = []
+        by_class = sequences_of(pair, listed, order, where + ".wrong")
         for c, specification in enumerate(specifications):
-            if specification is None:
-                counted.append(Rounded(-1, [{}] * T.k))
-                continue
-            output, steps = fields(specification, "output steps", where + ".by_class.classes")
-            o = integer(output, 0, T.out - 1, where + ".output")
-            holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
-            harms = coarser(pair.terms(o, up=False), shift, up=False)
-            counted.append(Steps.of(steps, T.k, where + " steps").rounded(harms, up=False))
-            wrong += counted[-1].count_class(order[:c], {pair.m, *order[c : c + 1]}, meter)
-        for sequence in sequences_of(pair, listed, where + ".wrong"):
-            already = counted[class_number(order, sequence)].counts(sequence)
-            holds(not already, f"{where}.wrong: a sequence is listed that was counted already")
-            holds(pair.is_wrong(sequence), f"{where}.wrong: the sequence {sequence} is not certainly wrong")
-            wrong += 1
+            rounded = Rounded(-1, [{}] * T.k)  # counts nothing
+            if specification is not None:
+                output, steps = fields(specification, "output steps", where + ".by_class.classes")
+                o = integer(output, 0, T.out - 1, where + ".output")
+                holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
+                harms = coarser(pair.terms(o, up=False), shift, up=False)
+                rounded = Steps.of(steps, T.k, where + " steps").rounded(harms, up=False)
+                wrong += rounded.count_class(order[:c], {pair.m, *order[c : c + 1]}, T.meter)
+            for sequence in by_class[c]:
+                holds(not rounded.counts(sequence), f"{where}.wrong: the sequence {sequence} is listed, but was counted already")
+                holds(pair.is_wrong(sequence), f"{where}.wrong: the sequence {sequence} is not certainly wrong")
+                wrong += 1
     return wrong
 
 
@@ -1061,7 +1076,7 @@ def checked_claims(data: bytes, network: Network) -> Checked:
         task == "max" and distribution == "uniform", f"task {task!r:.60}, distribution {distribution!r:.60}: only max, uniform are known"
     )
 
-    v, k, out, divisor = check_model(model, network)
+    v, k, out = check_model(model, network)
     total = v**k
     at_least, at_most, claimed_total = fields(claim, "correct_at_least correct_at_most total", "claim")
     at_least = natural(at_least, "claim.correct_at_least")
@@ -1074,46 +1089,39 @@ def checked_claims(data: bytes, network: Network) -> Checked:
     rule, witness = fields(lower, "rule witness", "lower")
     well_formed(isinstance(rule, str) and rule in LOWER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(LOWER_RULES)}")
     check_strategy(strategy, rule)
-    T, meter = tables(network, divisor, semantics), Meter()
-    proven = LOWER_RULES[rule](T, witness, meter)
+    T = tables(network, semantics)
+    proven = LOWER_RULES[rule](T, witness)
     holds(at_least <= proven, f"the witness proves {proven} sequences right, fewer than the {at_least} claimed")
     if at_most is not None:
         rule, witness = fields(above, "rule witness", "upper")
         well_formed(isinstance(rule, str) and rule in UPPER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(UPPER_RULES)}")
-        wrong = UPPER_RULES[rule](T, witness, meter)
+        wrong = UPPER_RULES[rule](T, witness)
         holds(
             at_most >= total - wrong, f"the witness proves {wrong} sequences wrong, so at most {total - wrong} right; {at_most} is claimed"
         )
     most = "" if at_most is None else f" and at most {at_most}"
     about = "over the real numbers" if semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
-    reason = f"at least {at_least}{most} of {total} sequences are answered right, {about}; scores are divided by sqrt({divisor})"
+    reason = f"at least {at_least}{most} of {total} sequences are answered right, {about}; scores are divided by sqrt({network.divisor})"
     return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics, tuple(model["assumptions"]))
 
 
-def check_model(model: Json, network: Network) -> tuple[int, int, int, str]:
+def check_model(model: Json, network: Network) -> tuple[int, int, int]:
     """Whether the certificate is about this network: sizes, divisor and hash; and whether it is small enough to check."""
     names = "d_vocab d_vocab_out d_model d_head n_ctx"
     *sizes, divisor, sha256, assumptions = fields(model, f"{names} score_divisor_squared weights_sha256 assumptions", "model")
-    for text in items(assumptions, "model.assumptions"):
-        well_formed(isinstance(text, str), "model.assumptions: an entry is not a string")
-    parts = divisor.split("/") if isinstance(divisor, str) else []
-    well_formed(len(parts) == 2, f"score_divisor_squared {divisor!r:.60} is not of the form n/d")
-    n, d = (natural(part, "score_divisor_squared") for part in parts)
-    holds(
-        0 < n < 1 << 4096 and 0 < d < 1 << 4096 and d <= n << 200 and n <= d << 200, f"score_divisor_squared {divisor:.60} is out of range"
-    )
+    well_formed(all(isinstance(text, str) for text in items(assumptions, "model.assumptions")), "an assumption is not a string")
+    well_formed(isinstance(divisor, str), "model.score_divisor_squared is not a string")
     found = network.sizes()
     for name, size in zip(names.split(), sizes, strict=True):
         well_formed(type(size) is int, f"model.{name} is not an integer")
         holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
-    holds(
-        network.divisor in (None, divisor), f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor})"
-    )
-    holds(sha256 == network.sha256(divisor), "the certificate is about other weights: their SHA-256 differs")
-    v, out, k = found["d_vocab"], found["d_vocab_out"], found["n_ctx"]
-    largest = max(found.values())
-    holds(v * out * largest <= 1 << 30 and k <= 512 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
-    return v, k, out, divisor
+    holds(divisor == network.divisor, f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor:.60})")
+    holds(sha256 == network.sha256(), "the certificate is about other weights: their SHA-256 differs")
+    v, out, d_model, d_head, k = (found[name] for name in names.split())
+    n, d = map(int, divisor.split("/"))
+    small = max(v, out) * max(v, d_head) * d_model <= 1 << 27 and v * v * k <= 1 << 24 and k <= 512
+    holds(small and d <= n << 200 and n <= d << 200 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
+    return v, k, out
 
 
 def check(certificate: bytes, network: Network | bytes) -> Checked:
@@ -1137,7 +1145,8 @@ def main(arguments: list[str]) -> int:
         checked = check(read_bytes(arguments[0], "certificate"), read_bytes(arguments[1], "model"))
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))
-    sys.stdout.write(f"{checked.verdict.name.lower()}: {checked.reason}\n")
+    said = f"{checked.verdict.name.lower()}: {checked.reason}\n"
+    sys.stdout.write(said.encode("ascii", "backslashreplace").decode("ascii"))
     return checked.verdict.value
 
 

@@ -117,7 +117,7 @@ def rejected(corpus, valid):
     reject("certificate-for-another-size", "pools", reason="d_vocab", model="small")
     reject("another-score-divisor", "pools", ("model.score_divisor_squared", "2/1"), reason="divides scores by")
     reject("divisor-not-in-lowest-terms", "pools", ("model.score_divisor_squared", "2/2"), reason="divides scores by")
-    reject("zero-divisor", "pools", ("model.score_divisor_squared", "0/1"), reason="out of range")
+    reject("zero-divisor", "pools", ("model.score_divisor_squared", "0/1"), reason="divides scores by")
     reject("wrong-size", "cubic", ("model.n_ctx", 4), reason="n_ctx=4")
 
     r = f"{LOWER}.labels.3.token_harms"
@@ -210,9 +210,9 @@ def rejected(corpus, valid):
 def _just_too_much(content):
     """One more than the witness proves."""
     raw = network(WEIGHTS)
-    tables = checker.tables(raw, raw.divisor, content["semantics"])
+    tables = checker.tables(raw, content["semantics"])
     rule = content["lower"]["rule"]
-    return str(checker.LOWER_RULES[rule](tables, content["lower"]["witness"], checker.Meter()) + 1)
+    return str(checker.LOWER_RULES[rule](tables, content["lower"]["witness"]) + 1)
 
 
 def _all_sequences(pair):
@@ -275,7 +275,7 @@ def malformed(corpus, valid):
     with_changes("too-few-classes", "pools", (f"{LOWER}.labels.3.pools.0.counting.by_class.order", [1]), reason="expected 2")
     with_changes("gaps-of-another-shape", "gaps", (f"{LOWER}.gaps.3", []), reason="expected 4")
     for name in ("nan-weights", "infinite-weights"):  # with the hash of just these weights
-        sha256 = checker.read_safetensors((HERE / "models" / f"{name}.safetensors").read_bytes()).sha256("1/1")
+        sha256 = checker.read_safetensors((HERE / "models" / f"{name}.safetensors").read_bytes()).sha256()
         malform(name, changed(valid["cubic"], ("model.weights_sha256", sha256)), "infinite or not a number", model=name)
     for name, words in {
         "truncated-model": "may be truncated",
@@ -285,6 +285,11 @@ def malformed(corpus, valid):
         "model-with-a-bias": "expected",
         "half-precision-model": "expected F32",
         "two-layers": "n_layers",
+        "scores-not-scaled": "use_attn_scale",
+        "negative-scale": "expected a positive number or -1",
+        "unknown-metadata": "attn_scores_soft_cap",
+        "metadata-of-another-size": "d_vocab",
+        "overlapping-tensors": "overlap",
     }.items():
         malform(name, valid["cubic"], words, model=name)
 
@@ -313,6 +318,17 @@ def models():
     write("model-with-a-bias", {**header, "b_U": header["W_U"]}, body)
     write("half-precision-model", {**header, "W_E": {**header["W_E"], "dtype": "F16"}}, body)
     write("two-layers", {**header, "__metadata__": {**header["__metadata__"], "n_layers": "2"}}, body)
+    metadata = header["__metadata__"]
+    for name, change in {
+        "scores-not-scaled": {"use_attn_scale": "false"},
+        "negative-scale": {"attn_scale": "-2"},
+        "unknown-metadata": {"attn_scores_soft_cap": "1"},
+        "metadata-of-another-size": {"d_vocab": "999"},
+    }.items():
+        write(name, {**header, "__metadata__": {**metadata, **change}}, body)
+    last = max((name for name in header if name != "__metadata__"), key=lambda name: header[name]["data_offsets"][1])
+    first, end = header[last]["data_offsets"]
+    write("overlapping-tensors", {**header, last: {**header[last], "data_offsets": [0, end - first]}}, body[:first])
     write("other-scale", {**header, "__metadata__": {**header["__metadata__"], "attn_scale": "2.0"}}, body)
     (folder / "empty-model.safetensors").write_bytes(b"")
     (folder / "header-longer-than-file.safetensors").write_bytes(struct.pack("<Q", 2**62) + data[8:])

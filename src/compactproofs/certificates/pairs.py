@@ -21,6 +21,7 @@ from compactproofs.strategies.threshold.engine import Effort
 
 _WEIGHT_BITS = 60
 _FACTOR_BITS = 30
+_LARGEST_FACTOR = 1e100
 _NO_ORDER = np.empty(0, dtype=np.int64)
 
 
@@ -134,15 +135,15 @@ class PairSearch:
         if len(outputs) == 0:
             return []
         token = int(order[c]) if c < len(order) else self.m
-        units = np.ones(len(self.G))
-        for o in outputs:
+        units = [1.0] * len(self.G)
+        for o in outputs.tolist():
             units[o] = natural_unit(self.G[o], self.last, self.m, token)
         joint: list[Term] | None = None
         if effort.joint:
-            joint = [self._joint(outputs, units, order, c, effort.steps)]
+            joint = [self._joint(outputs, np.array(units), order, c, effort.steps)]
         if joint is not None and (joint[0].count == 0 or not effort.apart):
             return joint
-        single = [self._single(int(o), float(units[o]), order, c, effort.steps) for o in outputs]
+        single = [self._single(o, units[o], order, c, effort.steps) for o in outputs.tolist()]
         single.sort(key=lambda term: -term.count)
         apart: list[Term] = []
         total = 0
@@ -154,7 +155,8 @@ class PairSearch:
                 for multiplier in kernels.MULTIPLIERS:
                     if best.count <= total >> 10:
                         break
-                    other = self._less(o, p, float(multiplier * units[o] / units[p]), order, c, effort.steps, e)
+                    times = min(multiplier * units[o] / max(units[p], 1e-250), _LARGEST_FACTOR)
+                    other = self._less(o, p, times, order, c, effort.steps, e)
                     best = other if other.count < best.count else best
             apart.append(best)
             total += best.count
@@ -179,7 +181,7 @@ class PairSearch:
     def _less(self, o: int, p: int, times: float, order: np.ndarray, c: int, steps: int, e: Evaluation) -> Term:
         h = kernels.difference(self.G, self.A, o, p, times, e.tolerance, e.floor)
         counted = count_class(self.table(h), order, c, self.m, steps)
-        factors = [1 << _FACTOR_BITS, min(round(times * 2**_FACTOR_BITS), 1 << 4000)]
+        factors = [1 << _FACTOR_BITS, round(times * 2**_FACTOR_BITS)]
         return Term(counted.count, {"apart": o, "less": p, "factors": factors}, counted, self.bits + _FACTOR_BITS)
 
     def catch(self, effort: Effort) -> Catch:

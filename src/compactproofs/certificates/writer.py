@@ -56,20 +56,18 @@ def certify(
     if semantics == FLOAT32 and correct_at_most is not None:
         raise CertificateError("upper bounds are certified about the real-number network only")
     raw = network(weights)
-    divisor = str(raw.divisor)
     try:
-        tables = checker.tables(raw, divisor, semantics)
+        tables = checker.tables(raw, semantics)
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
     rule, _ = checker.STRATEGIES[strategy.name]
     witness = _lower_witness(strategy, weights, task, tables, details)
     upper = None if correct_at_most is None else _upper_witness(strategy, weights, task, tables, details, correct_at_most)
-    meter = checker.Meter()
-    proven = checker.LOWER_RULES[rule](tables, witness, meter)
+    proven = checker.LOWER_RULES[rule](tables, witness)
     at_least = proven if correct_at_least is None else min(proven, correct_at_least)
     at_most = None
     if upper is not None and correct_at_most is not None:
-        at_most = max(task.total - checker.check_failures(tables, upper, meter), correct_at_most)
+        at_most = max(task.total - checker.check_failures(tables, upper), correct_at_most)
     return Certificate(
         {
             "format": checker.FORMAT,
@@ -83,7 +81,7 @@ def certify(
             "distribution": "uniform",
             "model": {
                 **{name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")},
-                "score_divisor_squared": divisor,
+                "score_divisor_squared": raw.divisor,
                 "weights_sha256": weights.sha256,
                 "assumptions": list(weights.assumptions),
             },

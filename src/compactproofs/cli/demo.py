@@ -8,7 +8,7 @@ from compactproofs.cli.output import JsonOption, Output, brief_integer, progress
 
 
 def demo(json_path: JsonOption = None) -> None:
-    """A tour on bundled models: an exact theorem, shorter ones, a certificate, and what happens where brute force cannot go. Needs no training."""
+    """A tour on bundled models: an exact theorem, shorter ones, a certificate, and what to do where brute force cannot go. No training."""
     output = Output(json_path)
     from compactproofs.certificates.checking import check
     from compactproofs.measuring import accuracy

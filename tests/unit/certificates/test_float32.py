@@ -19,7 +19,7 @@ from float32_orders import passes  # noqa: E402
 
 def tables(weights):
     raw = network(weights)
-    return checker.tables(raw, raw.divisor, checker.FLOAT32)
+    return checker.tables(raw, checker.FLOAT32)
 
 
 def error_bound(T):
@@ -75,7 +75,7 @@ def test_certified_answers_near_the_margin_hold_in_every_order():
         weights = near_ties(seed)
         raw = network(weights)
         for semantics in (checker.REAL, checker.FLOAT32):
-            sequences = certified_sequences(weights, checker.tables(raw, raw.divisor, semantics))
+            sequences = certified_sequences(weights, checker.tables(raw, semantics))
             if len(sequences) == 0:
                 continue
             label = sequences.max(axis=1)
