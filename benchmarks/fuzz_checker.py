@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -97,7 +98,7 @@ def mutate_json(rng, content):
             if rng.random() < 0.03:
                 del parent[place[-1]]
             else:
-                parent[place[-1]] = mutated_value(rng, parent[place[-1]], content, places)
+                parent[place[-1]] = deepcopy(mutated_value(rng, parent[place[-1]], content, places))
         except (KeyError, IndexError, TypeError):
             continue
     return json.dumps(result).encode()
