@@ -118,6 +118,13 @@ class AbstractStrategy(ABC):
     def bound(self, request: Request) -> Bound:
         """Prove. Raises `InfeasibleError`, with a reason, instead of running for longer than allowed."""
 
+    def by_pair(self, request: Request) -> dict[int, list[int]] | None:
+        """Sequences proven right, for each label by query (numbered among the label's tokens); None if the strategy cannot tell.
+
+        Law: if the strategy is sound, every number is at most the true one.
+        """
+        return None
+
     @abstractmethod
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         """The cost of checking the proof, as far as it depends on the sizes only; `Bound.measured` has the rest."""

@@ -65,6 +65,11 @@ class Cubic(AbstractStrategy):
         count = cubic_count(request.weights, Rigorous())
         return Bound(count, None, "interval arithmetic over the reals")
 
+    def by_pair(self, request: Request) -> dict[int, list[int]]:
+        require_max_of_k(request.task, self.name)
+        require_ieee754()
+        return dict(enumerate(cubic_counts(request.weights, Rigorous())))
+
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
         cubic_count(weights, Counting(counter))
@@ -78,18 +83,25 @@ class Cubic(AbstractStrategy):
 
 def cubic_count(weights: Weights, arithmetic: AbstractArithmetic) -> int:
     """The number of sequences that the cubic argument certifies, in any arithmetic (only `Rigorous` proves)."""
+    return sum(map(sum, cubic_counts(weights, arithmetic)))
+
+
+def cubic_counts(weights: Weights, arithmetic: AbstractArithmetic) -> list[list[int]]:
+    """The same for every label, by query."""
     tables = circuits(weights, arithmetic)
     k = weights.n_ctx
-    count = 0
+    counts: list[list[int]] = []
     for start in range(0, weights.d_vocab, _LABELS_AT_ONCE):
         labels = np.arange(start, min(start + _LABELS_AT_ONCE, weights.d_vocab))
         tokens, label_only = _certified(tables, labels, k, arithmetic)
         for row, m in enumerate(labels.tolist()):
+            counts.append([])
             for q in range(m + 1):
-                count += bool(label_only[row, q]) if k > 1 or q == m else 0
+                alone = int(label_only[row, q]) if k > 1 or q == m else 0
                 most_copies = k - 1 if q == m else k - 2
-                count += sum(comb(k - 1, c) * int(tokens[row, q, c]) ** c for c in range(1, most_copies + 1))
-    return count
+                others = sum(comb(k - 1, c) * int(tokens[row, q, c]) ** c for c in range(1, most_copies + 1))
+                counts[-1].append(alone + others)
+    return counts
 
 
 def _certified(tables: Circuits[Any], labels: np.ndarray, k: int, arithmetic: AbstractArithmetic) -> tuple[np.ndarray, np.ndarray]:

@@ -174,3 +174,21 @@ def test_strategies_of_the_closed_table_are_the_registrys():
             with pytest.raises(checker.RejectedError, match="not a sound strategy"):
                 checker.check_strategy(statement, rule)
         assert set(allowed) == set(strategy.parameters)
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(0, 40))
+def test_coarser(x, shift):
+    (high,), (low,) = (checker.coarser([{0: x}], shift, up)[0].values() for up in (True, False))
+    assert (low << shift) <= x <= (high << shift) and high - low <= 1
+
+
+def test_rounding_beyond_floor_and_ceiling():
+    """Counting from above, deep harms are raised to the floor; from below they are left out. A decisive harm decides either way."""
+    above = checker.Steps(1, [0, 0], 1).rounded([{0: -100, 1: 0}, {0: 50}], up=True)
+    assert above.D[0] == {0: -1, 1: 0} and above.counts([0, 0])
+    below = checker.Steps(1, [0, 0], 1).rounded([{0: -100, 1: 0}, {0: 50}], up=False)
+    assert below.D[0] == {1: 0} and not below.counts([0, 0]) and below.counts([1, 0])
+    assert checker.Steps(2, [255, 255], 9).rounded([{0: 0}, {0: 0}], up=True).start == 1
+    assert checker.Steps(2, [255, 255], 9).rounded([{0: 0}, {0: 0}], up=False).start == 1
+    assert checker.Steps(256, [255, 0], 9).rounded([{0: 0}, {0: 0}], up=True).start == 1
+    assert checker.Steps(256, [255, 0], 9).rounded([{0: 0}, {0: 0}], up=False).start == 0

@@ -19,6 +19,19 @@ def applicable(gaps: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(c == 0, q == m, others & (q <= m)))
 
 
+def covered_by_pair(gaps: np.ndarray, credited: np.ndarray) -> list[list[int]]:
+    """`count_covered` for every label m, by query q <= m."""
+    v = len(gaps)
+    nothing = np.zeros_like(credited)
+
+    def count(m: int, q: int) -> int:
+        here = nothing.copy()
+        here[q, m] = credited[q, m]
+        return count_covered(gaps, here)
+
+    return [[count(m, q) if credited[q, m].any() else 0 for q in range(m + 1)] for m in range(v)]
+
+
 def count_covered(gaps: np.ndarray, credited: np.ndarray) -> int:
     """Exact number of sequences of the credited entries, all of which must be applicable.
 

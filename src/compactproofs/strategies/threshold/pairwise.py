@@ -84,6 +84,12 @@ class _Pairwise(AbstractStrategy):
             details=failures,
         )
 
+    def by_pair(self, request: Request) -> dict[int, list[int]] | None:
+        details = self.bound(request).details
+        if isinstance(details, Tabled):
+            return details.by_pair(request)
+        return {label: [total - failing for total, failing in zip(f.totals, f.upper, strict=True)] for label, f in details.items()}
+
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         return with_tables(weights, task, pair_length(weights, task))
 

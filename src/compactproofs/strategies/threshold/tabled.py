@@ -112,6 +112,15 @@ class Tabled(AbstractStrategy):
             integer_ops=operations,
         )
 
+    def by_pair(self, request: Request) -> dict[int, list[int]]:
+        require_ieee754()
+        weights, task = request.weights, request.task
+        if weights.d_vocab_out == 1:
+            return {label: task.label_automaton(label).totals_by_last(task.n_ctx) for label in task.labels}
+        run = _Run(self, weights, task, find_hints(weights, max(self.pools, 1)).checked(weights), Rigorous())
+        found = in_threads(run.proven_by_query, _groups(task.labels, self._labels_at_once(weights)))
+        return {label: counts for group in found for label, counts in group.items()}
+
     def failures(self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> tuple[int, int]:
         """How many sequences are not proven correct, and the integer operations it took to count them.
 
@@ -263,6 +272,32 @@ class _Run:
             for found, row in zip(counts.tolist(), last, strict=True):
                 failures += min(found << scale, sum(totals[q] for q in np.flatnonzero(row)))
         return failures, int(work[0])
+
+    def proven_by_query(self, labels: list[int]) -> dict[int, list[int]]:
+        """For each of these labels, by query: the sequences that are proven correct."""
+        k = self.weights.n_ctx
+        result = {label: [0] * len(self.automata[label].tokens) for label in labels}
+        for label, h, last in self.tables(labels):
+            a = self.automata[label]
+            scale, totals = count_exponent(k, len(a.tokens)), a.totals_by_last(k)
+            pool, query = np.nonzero(last)
+            harms = np.ascontiguousarray(_upper_end(h)[pool])
+            small = min(fraction_of(self.weights.d_vocab ** (k - 1), _IGNORE) >> scale, 2**61)
+            counts, work = np.zeros(len(harms), dtype=np.int64), np.zeros(1, dtype=np.int64)
+            count_tables(
+                *(
+                    harms,
+                    np.eye(len(a.tokens), dtype=bool)[query],
+                    usual_token(a, label),
+                    self.hints.steps,
+                    _CLASSES if k > 5 else 0,
+                    small,
+                ),
+                *(a.following, a.accepting, a.start, counts, work),
+            )
+            for q, found in zip(query.tolist(), counts.tolist(), strict=True):
+                result[label][q] = max(result[label][q], totals[q] - min(found << scale, totals[q]))
+        return result
 
     def tables(self, labels: list[int]) -> Iterator[tuple[int, Any, np.ndarray]]:
         """Of each label the harm tables (tables, position, token) and which tokens may stand last in each (tables, token)."""
