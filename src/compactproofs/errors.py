@@ -30,3 +30,7 @@ class MissingExtraError(CompactProofsError):
 
 class CertificateError(CompactProofsError):
     """A certificate cannot be written: the strategy, the task or the place for it does not allow it."""
+
+
+class ReportError(CompactProofsError):
+    """Result files cannot be read, or a report cannot be made from them."""

@@ -21,7 +21,7 @@ SEEDS = range(40)
 def model(seed):
     """Structured networks with ties and with saturated attention, and plain random ones."""
     rng = np.random.default_rng(seed)
-    v, k, out = int(rng.integers(1, 5)), int(rng.integers(1, 4)), 0
+    v, k = int(rng.integers(1, 5)), int(rng.integers(1, 5))
     out = v + int(rng.integers(0, 2))
     if seed % 3 == 0:
         return random_weights(seed, n_ctx=k, d_vocab=v, d_vocab_out=out, scale=float(rng.choice([0.3, 1.0, 3.0])))
@@ -203,3 +203,58 @@ def test_check_failures(case):
         witness = {"pairs": [{"label": m, "query": q, "shift": shift, "by_class": {"order": order, "classes": classes}, "wrong": []}]}
         sequences = sorted(x for x in case.right if max(x) == m and x[-1] == q)
         with_list(checker.check_failures, case.T, witness, "wrong", sequences, case.number(m, [q], right=False))
+
+
+def handmade(EQKE, EVOU, EQKP):
+    v, k = len(EQKE), len(EQKP[0])
+    weights = weights_from_tables(EQKE, EQKP, EVOU, np.zeros((k, v)), np.zeros((v, v)))
+    return weights, checker.tables(network(weights), checker.REAL)
+
+
+def test_a_gap_includes_the_nearest_token():
+    """Token 1 spoils label 2, token 0 does not: gap 1 claims too much, gap 2 is right."""
+    weights, T = handmade(np.zeros((3, 3)), [[0, 0, 0], [10, 0, 0], [0, 0, 1]], np.zeros((3, 2)))
+    assert oracle.is_correct(weights, (0, 2), 2) and not oracle.is_correct(weights, (1, 2), 2)
+    for gap, count in ((1, 0), (2, 1)):
+        gaps = [[[0, 0]], [[0, 0]] * 2, [[0, 0], [0, 0], [0, gap]]]
+        assert checker.check_gaps(T, {"gaps": gaps}) == count
+
+
+def test_a_gap_needs_both_ends():
+    """The label's own token hurts and the other one helps: the sequence with little attention to the other one is wrong."""
+    weights, T = handmade(np.zeros((2, 2)), [[0, 3], [1, 0]], [[3, -3, 0]] * 2)
+    assert oracle.is_correct(weights, (0, 1, 1), 1) and not oracle.is_correct(weights, (1, 0, 1), 1)
+    assert checker.check_gaps(T, {"gaps": [[[0, 0, 0]], [[0, 0, 0], [0, 1, 0]]]}) == 0
+
+
+def test_a_pool_takes_the_least_attention_where_tokens_help():
+    """Query 0 hardly attends to the label, query 1 does: together they prove no more than query 0's worst."""
+    weights, T = handmade([[0, -3], [-3, 0]], [[0.5, 0], [0, 1]], np.zeros((2, 2)))
+    assert not oracle.is_correct(weights, (1, 0), 1) and oracle.is_correct(weights, (1, 1), 1)
+    up = T.scale - 4
+    harms = {"token_harms": [8, -16], "position_harms": [0, 0]}  # over 2^4: half, and minus one
+    exact = checker.pool_harms(T, 1, [0, 1], [1, 1], [1, 1], [8, -16], [0, 0], [0, 0])
+    shift = max(x.bit_length() for row in exact for x in row.values()) - 20
+    steps = {"step": 1, "offsets": [0, 0], "depth": 1 << 22}
+    counting = {"shift": shift, "by_class": {"order": [], "classes": [steps]}}
+    pool = dict(zip(POOL, ([0, 1], [1, 1], [1, 1], [0, 0], counting), strict=True))
+    labels = [{"weights": [1, 1], "token_harms": [0], "position_harms": [0, 0], "pools": []}, {"weights": [1, 1], **harms, "pools": [pool]}]
+    witness = {"grid": 4, "direct_centre": [0, 0], "position_centre": [0, 0], "labels": labels}
+    assert checker.check_pools(T, witness) <= sum(oracle.is_correct(weights, x, 1) for x in ((1, 0), (0, 1), (1, 1)))
+    labels[1]["pools"] = [dict(pool, queries=[1], token_scales=[1], position_scales=[1], query_harms=[0])]
+    assert checker.check_pools(T, witness) == 2 and up > 0
+
+
+def test_harmless_outputs_cannot_win(case):
+    """By sums of lower bounds over all sequences, of a class or of all of them."""
+    for m, q, pair, others in pair_cases(case):
+        sequences = [x for x in case.right if max(x) == m and x[-1] == q]
+        order = case.order(m)
+        gone, wanted = set(order[1:]), {m, *order[:1]}
+        for o in others:
+            sums = {x: sum(pair.term(o, i, t, up=False) for i, t in enumerate(x)) for x in sequences}
+            assert not pair.is_harmless(o) or all(total < 0 for total in sums.values())
+            inside = [x for x in sequences if wanted <= set(x) and not gone & set(x)]
+            found = pair.is_harmless_in(o, gone, wanted)
+            assert not found or all(sums[x] < 0 for x in inside)
+            assert found or any(sum(pair.term(o, i, t, up=True) for i, t in enumerate(x)) >= 0 for x in inside)

@@ -3,14 +3,14 @@
 from itertools import product
 
 import pytest
-from models import random_weights
-from oracle import is_correct
 
 from compactproofs import prove
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.strategies.registry import strategy as named
 from compactproofs.tasks import MaxOfK
+from models import random_weights
+from oracle import is_correct
 
 NAMES = ["cubic", "subcubic", *(s.name for s in all_strategies("threshold") if s.label == s.name)]
 

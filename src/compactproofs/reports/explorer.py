@@ -1,0 +1,134 @@
+"""The proof explorer's data: for every label and query, what each strategy proves, what harms, and what is left unproven.
+
+For one label m and query q the sequence is right if the harms of its tokens add up to less than zero. Harms are shown in units of what one
+copy of the label takes off, at its worst position; the budget is what the query itself leaves: tokens x_0 .. x_{k-2} are safe together if
+their harms add up to less than the budget.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compactproofs.certificates.pairs import PairSearch
+from compactproofs.circuits.tables import float_circuits
+from compactproofs.counting.evaluation import Evaluation, prepare
+from compactproofs.counting.grid import natural_unit
+from compactproofs.model.forward import forward
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.base import AbstractStrategy, Request
+from compactproofs.strategies.threshold import pairs as kernels
+from compactproofs.tasks import MaxOfK
+
+LARGEST_VOCABULARY = 128
+"""Beyond, the map has too many cells for a page."""
+
+_DIGITS = 3
+
+
+def explore(weights: Weights, strategies: list[AbstractStrategy], request: Request) -> dict[str, Any]:
+    """The explorer's data for some strategies; empty for large vocabularies."""
+    if weights.d_vocab > LARGEST_VOCABULARY or weights.d_vocab_out < weights.d_vocab:
+        return {}
+    task = request.task
+    totals = {label: task.label_automaton(label).totals_by_last(task.n_ctx) for label in task.labels}
+    evaluation = prepare(weights)
+    views = [[_View(evaluation, m, q) for q in range(m + 1)] for m in range(weights.d_vocab)]
+    examples = [[view.worst_sequence for view in row] for row in views]
+    found = {}
+    for strategy in strategies:
+        counts = strategy.by_pair(request)
+        if counts is None:
+            continue
+        found[strategy.label] = {
+            "certified": [[_ratio(c, t) for c, t in zip(counts[m], totals[m], strict=True)] for m in sorted(counts)],
+            "lost": [[t - c for c, t in zip(counts[m], totals[m], strict=True)] for m in sorted(counts)],
+        }
+        found[strategy.label]["lost"] = [[_ratio(x, task.total) for x in row] for row in found[strategy.label]["lost"]]
+    return {
+        "strategies": found,
+        "harms": [[view.harms for view in row] for row in views],
+        "budget": [[view.budget for view in row] for row in views],
+        "output": [[view.output for view in row] for row in views],
+        "examples": examples,
+        "examples_right": _answers(weights, examples),
+    }
+
+
+class _View:
+    """One label and query, in float64: for looking at, not a proof."""
+
+    def __init__(self, evaluation: Evaluation, m: int, q: int) -> None:
+        search = PairSearch(evaluation, m, q, bits=0)
+        outputs = search.harmful if len(search.harmful) else _most_dangerous(search)
+        self.harms: list[float] = []
+        self.budget, self.output = 0.0, -1
+        self.worst_sequence: list[int] = []
+        if len(outputs) == 0:
+            return
+        units = np.ones(len(search.G))
+        for o in outputs:
+            units[o] = natural_unit(search.G[o], search.last, m, m)
+        weights = kernels.balanced(units, outputs)
+        h = kernels.worst_output(search.G, search.A, outputs, weights, 0.0, 0.0)
+        unit = float(natural_unit(h, search.last, m, m))
+        worst = h[:-1].max(axis=0) / unit if len(h) > 1 else np.zeros(m + 1)
+        self.harms = [_short(x) for x in worst]
+        self.budget = _short(-h[-1, q] / unit)
+        self.worst_sequence = _worst_sequence(h, m, q)
+        places, chosen = np.arange(len(h)), np.array(self.worst_sequence)
+        sums = [search.G[o][places, chosen].sum() for o in outputs]
+        self.output = int(outputs[int(np.argmax(sums))])
+
+
+def _most_dangerous(search: PairSearch) -> np.ndarray:
+    """The output that comes nearest to winning."""
+    others = [o for o in range(len(search.G)) if o != search.m]
+    if not others:
+        return np.empty(0, dtype=np.int64)
+    k = len(search.A)
+    best = [search.G[o][:-1].max(axis=1).sum() + search.G[o][k - 1, search.q] for o in others]
+    return np.array([others[int(np.argmax(best))]])
+
+
+def _worst_sequence(h: np.ndarray, m: int, q: int) -> list[int]:
+    """The most harmful token everywhere; the label where that costs least, unless the query is the label."""
+    tokens = h[:-1].argmax(axis=1)
+    if q != m and m not in tokens and len(tokens):
+        loss = h[np.arange(len(tokens)), tokens] - h[:-1, m]
+        tokens[int(np.argmin(loss))] = m
+    return [*tokens.tolist(), q]
+
+
+def _answers(weights: Weights, examples: list[list[list[int]]]) -> list[list[int]]:
+    """Whether the model gets the examples right, in float64: 1 or 0; -1 without an example or where no such sequence exists."""
+    answers = []
+    for m, row in enumerate(examples):
+        usable = [x for x in row if x and max(x) == m]
+        logits = forward(weights, np.array(usable)) if usable else np.zeros((0, weights.d_vocab_out))
+        others = np.where(np.arange(weights.d_vocab_out) == m, -np.inf, logits)
+        right = iter((logits[:, m] > others.max(axis=1)).astype(int).tolist())
+        answers.append([next(right) if x and max(x) == m else -1 for x in row])
+    return answers
+
+
+def _ratio(part: int, whole: int) -> float:
+    """part / whole for integers of any size; 1 if there is nothing."""
+    return round(part / whole, 9) if whole else 1.0
+
+
+def _short(x: float) -> float:
+    """A few significant digits: enough to draw."""
+    return float(f"{x:.{_DIGITS}g}") if np.isfinite(x) else 0.0
+
+
+def explorable(weights: Weights) -> MaxOfK:
+    """The task that the explorer draws."""
+    return MaxOfK(weights.n_ctx, weights.d_vocab)
+
+
+def direct_tables(weights: Weights) -> dict[str, np.ndarray]:
+    """The five tables in float32, EQKE and EQKP with the attention scale inside."""
+    tables = float_circuits(weights)
+    return {name: np.asarray(getattr(tables, name), dtype=np.float32) for name in ("EQKE", "EQKP", "EVOU", "PVOU", "EU")}

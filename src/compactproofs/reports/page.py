@@ -1,0 +1,224 @@
+"""One HTML file that opens anywhere: styles, script, plotly and all data inlined."""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib.resources import files
+from typing import Any
+
+from compactproofs.errors import MissingExtraError
+from compactproofs.reports import distribution, figures
+from compactproofs.reports.results import ModelResults
+
+Sections = list[tuple[str, str, str]]
+"""Identifier, title and HTML of each section."""
+
+
+def page(models: list[ModelResults]) -> str:
+    """The whole report: of one model with everything, of several with distributions."""
+    sections, data = _one_model(models[0]) if len(models) == 1 else _many_models(models)
+    title = models[0].summary["name"] if len(models) == 1 else f"{len(models)} models"
+    navigation = "".join(f'<a href="#{name}">{html.escape(text)}</a>' for name, text, _ in sections)
+    body = "".join(f'<section id="{name}"><h2>{html.escape(text)}</h2>{content}</section>' for name, text, content in sections)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>compactproofs: {html.escape(title)}</title><style>{_asset('report.css')}</style></head><body>"
+        f'<a class="skip" href="#main">Skip to content</a><header><p class="brand">compactproofs</p><h1>{html.escape(title)}</h1>'
+        f'<nav aria-label="Sections">{navigation}</nav></header><main id="main">{body}</main>'
+        f'<script type="application/json" id="data">{_inline(data)}</script>'
+        f"<script>{_plotly()}</script><script>{_asset('report.js')}</script>"
+        "</body></html>"
+    )
+
+
+def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
+    drawn: dict[str, Any] = {
+        "pareto": figures.pareto(results),
+        "unexplained": figures.unexplained(results),
+        **{f"table-{name}": figure for name, figure in figures.table_heatmaps(results).items()},
+        **{name.replace(" ", "-"): figure for name, figure in figures.singular_vectors(results).items()},
+        "margins": figures.margins(results),
+        "attention-steps": figures.attention_steps(results),
+    }
+    gaps = figures.gap_histogram(results.measurements)
+    sections: Sections = [("theorem", "The theorem", _summary(results)), ("length", "Tightness against length", _length())]
+    if results.explorer:
+        drawn["losses"] = figures.losses(results)
+        sections += [
+            ("explorer", "Proof explorer", _explorer(results)),
+            ("losses-section", "What each strategy loses, and where", _losses()),
+        ]
+    mechanism = _mechanism()
+    if gaps is not None:
+        drawn["gaps"] = gaps
+        mechanism += _plot("gaps", "Gaps that the subcubic search needs, weighted by sequences")
+    sections += [
+        ("mechanism", "The mechanism", mechanism),
+        ("measurements", "Measurements", _measurements(results.measurements)),
+        ("proofs", "All proofs", _proofs(results.proofs)),
+    ]
+    explorer = {**results.explorer, "n_ctx": results.summary["n_ctx"]} if results.explorer else None
+    return sections, {"figures": drawn, "explorer": explorer}
+
+
+def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
+    boxes = {f"box-{i}": figure for i, figure in enumerate(distribution.box_plots(models).values())}
+    drawn = {**boxes, "singular-ratio": distribution.singular_ratio(models)}
+    rows = distribution.distribution_table(models)
+    columns = ["quantity", "mean", "std", "min", "25 %", "median", "75 %", "max", "typical"]
+    cells = [[row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in columns] for row in rows]
+    grid = "".join(_plot(f"box-{i}", name) for i, name in enumerate(distribution.QUANTITIES))
+    listed = [[m.summary["name"], f"{figures.true_accuracy(m):.6f}", str(m.summary["best"]), m.summary["sha256"][:16]] for m in models]
+    return [
+        ("distribution", "Distribution over models", _table(columns, cells) + f'<div class="grid">{grid}</div>'),
+        (
+            "ratio",
+            "Bounds and the singular ratio",
+            _plot("singular-ratio", "Best bound of each attention error against the ratio", tall=True),
+        ),
+        ("models", "Models", _table(["model", "accuracy", "best proof", "SHA-256"], listed)),
+    ], {"figures": drawn, "explorer": None}
+
+
+def _summary(results: ModelResults) -> str:
+    s, truth = results.summary, results.summary["accuracy"]
+    low, high = truth["interval"]
+    exact = truth["method"] == "brute-force"
+    known = (
+        f"exactly {truth['accuracy']:.8f}"
+        if exact
+        else f"between {low:.6f} and {high:.6f} with {100 * truth['confidence']:g} % confidence (a sample)"
+    )
+    sizes = ", ".join(f"{name} {s[name]}" for name in ("d_vocab", "d_model", "d_head", "n_ctx"))
+    assumed = "".join(f"<li>{html.escape(text)}</li>" for text in s["assumptions"])
+    proven = {p["label"]: p for p in results.proofs if p["status"] == "proven"}
+    cards = "".join(_card(title, proven.get(label)) for title, label in _HEADLINES)
+    return (
+        f'<p class="theorem">{html.escape(s["theorem"] or "No strategy could be run.")}</p>'
+        f"<p>Task: {html.escape(s['task'])}. True accuracy: {known}. {html.escape(sizes)}. Weights {s['sha256'][:16]}.</p>"
+        f'<div class="cards">{cards}</div>' + (f"<p>Assumed:</p><ul>{assumed}</ul>" if assumed else "")
+    )
+
+
+_HEADLINES = (
+    ("best", "threshold-best"),
+    ("pooled threshold", "threshold-cubic-pooled"),
+    ("the paper's cubic", "cubic"),
+    ("best subcubic", "subcubic/max_diff_exact/exact_EQKE+max_diff_exact/envelope"),
+)
+
+
+def _card(title: str, proof: dict[str, Any] | None) -> str:
+    if proof is None:
+        return ""
+    return (
+        f'<div class="card"><p>{html.escape(title)}</p><p class="number">{proof["lower"]:.6f}</p>'
+        f"<p>{html.escape(proof['label'])}<br>{proof['flops']:.3g} FLOPs</p></div>"
+    )
+
+
+def _length() -> str:
+    return (
+        "<p>Every mark is a proof. Further left is shorter, higher is tighter. Hollow marks are what the published code computes, which is not a "
+        "proof; thin crosses are the paper's means.</p>"
+        + _plot("pareto", "Bound over true accuracy against FLOPs", tall=True)
+        + _plot("unexplained", "Unexplained dimensions against FLOPs")
+    )
+
+
+def _explorer(results: ModelResults) -> str:
+    options = "".join(f"<option>{html.escape(label)}</option>" for label in results.explorer["strategies"])
+    last = results.summary["d_vocab"] - 1
+    return (
+        "<p>For a strategy: how many of the sequences with a given largest token (the label) and last token (the query) are proven right. Click "
+        "a cell, or type the two tokens.</p>"
+        f'<form class="controls" onsubmit="return false"><label>Strategy <select id="strategy">{options}</select></label>'
+        f'<label>Label <input id="label" type="number" min="0" max="{last}" value="{last}"></label>'
+        f'<label>Query <input id="query" type="number" min="0" max="{last}" value="{last // 2}"></label></form>'
+        '<div class="split"><figure><div id="map" class="plot tall" role="img" aria-label="Certified fraction by label and query"></div>'
+        "<figcaption>Fraction of sequences proven, by label and query</figcaption></figure>"
+        '<div><div id="details" aria-live="polite"></div><figure><div id="harm" class="plot"></div>'
+        "<figcaption>Harm of each token, in copies of the label; below zero it helps</figcaption></figure></div></div>"
+    )
+
+
+def _losses() -> str:
+    return (
+        "<p>Strategies lose sequences with large labels, simply because most sequences have one; what distinguishes them is how much.</p>"
+        + _plot("losses", "Fraction of all sequences that each strategy does not prove, by largest token", tall=True)
+    )
+
+
+def _mechanism() -> str:
+    tables = {
+        "EQKE": "Attention score of a key token for a query token: it should grow with the key",
+        "EQKP": "Attention score of a position, same scale: it should be small",
+        "EVOU": "What attending to a token adds to each output: a strong diagonal copies",
+        "PVOU": "What attending to a position adds, same scale: it should be small",
+        "EU": "What the query token adds directly: noise that the diagonal must beat",
+    }
+    grid = "".join(_plot(f"table-{name}", f"{name}. {text}") for name, text in tables.items())
+    vectors = {
+        "singular-values": "Singular values of EQKE: one large value means attention is one number per query times one per key",
+        "query-directions": "Query side: how strongly each query attends at all",
+        "size-directions": "Key side: the order that the model gives to tokens",
+        "margins": "Copying: negative is good",
+        "attention-steps": "How much more a token is attended to than the one below",
+    }
+    grid += "".join(_plot(name, text) for name, text in vectors.items())
+    text = "The five tables replace the network exactly: scores are EQKE + EQKP, logits EU plus attended EVOU + PVOU."
+    return f'<p>{text}</p><div class="grid">{grid}</div>'
+
+
+def _measurements(measurements: dict[str, Any]) -> str:
+    scalars = measurements.get("statistics", {})
+    rows = [[name, f"{value:.6g}"] for name, value in scalars.items() if isinstance(value, int | float)]
+    return _table(["measurement", "value"], rows) if rows else "<p>None were made.</p>"
+
+
+def _proofs(proofs: list[dict[str, Any]]) -> str:
+    columns = ["strategy", "status", "lower", "upper", "FLOPs", "unexplained", "seconds"]
+    rows = [
+        [
+            p["label"] + (" (published)" if p["variant"] == "published" else ""),
+            p["status"],
+            "-" if p["reason"] else f"{p['lower']:.6f}",
+            "-" if p["upper"] is None or p["reason"] else f"{p['upper']:.6f}",
+            f"{p['flops']:.3g}",
+            str(p["unexplained_dimensions"]),
+            f"{p['seconds']:.3f}",
+        ]
+        for p in sorted(proofs, key=lambda p: -p["lower"])
+    ]
+    return _table(columns, rows)
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _plot(name: str, caption: str, *, tall: bool = False) -> str:
+    text = html.escape(caption)
+    size = "plot tall" if tall else "plot"
+    return f'<figure><div class="{size}" data-figure="{name}" role="img" aria-label="{text}"></div><figcaption>{text}</figcaption></figure>'
+
+
+def _inline(data: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+
+
+def _asset(name: str) -> str:
+    return (files("compactproofs") / "reports" / "assets" / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise MissingExtraError("a report needs plotly: pip install 'compactproofs[report]'") from None
+    return str(get_plotlyjs())
