@@ -15,7 +15,7 @@ from compactproofs import checker
 from compactproofs.certificates.checking import network
 from models import random_weights, weights_from_tables
 
-SEEDS = range(40)
+SEEDS = range(60)
 
 
 def model(seed):
@@ -28,7 +28,7 @@ def model(seed):
     grow = float(rng.choice([0, 1, 3]))
     whole = rng.integers(-2, 3, size=(5, 8, 8)).astype(float)
     return weights_from_tables(
-        EQKE=whole[0, :v, :v] * float(rng.choice([0, 1, 40])) + grow * np.arange(v),
+        EQKE=whole[0, :v, :v] * float(rng.choice([0, 1, 40, 3000])) + grow * np.arange(v),
         EQKP=whole[1, :v, :k],
         EVOU=whole[2, :v, :out] + 3 * np.eye(v, out),
         PVOU=whole[3, :k, :out] * (seed % 2),
@@ -258,3 +258,15 @@ def test_harmless_outputs_cannot_win(case):
             found = pair.is_harmless_in(o, gone, wanted)
             assert not found or all(sums[x] < 0 for x in inside)
             assert found or any(sum(pair.term(o, i, t, up=True) for i, t in enumerate(x)) >= 0 for x in inside)
+
+
+def test_attention_too_small_to_resolve_proves_nothing():
+    """Both terms are below every bit that is kept; the larger one, which spoils the sequence, must not be taken for zero."""
+    EQKE = [[0, 0, 0], [0, 0, 0], [-5000, -6000, 0]]
+    weights, T = handmade(EQKE, [[1, 0, 0], [0, 0, 1], [0, 0, 0]], [[0, 0, 0]] * 3)
+    assert T.A_low[2][:2] == [0, 0] and T.A_high[2][:2] == [1, 1]
+    assert not oracle.is_correct(weights, (0, 1, 2), 2)
+    pair = checker.Pair(T, 2, 2, T.worst_position(2))
+    assert not pair.is_right([0, 1, 2], [0, 1]) and not pair.is_wrong([0, 1, 2])
+    assert pair.term(0, 0, 0, up=True) > 0 == pair.term(0, 0, 0, up=False)
+    assert pair.term(0, 1, 1, up=False) < 0 == pair.term(0, 1, 1, up=True)
