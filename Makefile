@@ -39,9 +39,9 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.core: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e .
+	$(PIP) -e '.[report]'
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) -e '.[train,dev]'
+	$(PIP) -e '.[train,report,dev]'
 	touch $@

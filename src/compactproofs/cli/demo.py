@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compactproofs.cli.output import JsonOption, Output, brief_integer, progress_bar
+
+if TYPE_CHECKING:
+    from compactproofs.model.weights import Weights
 
 
 def demo(json_path: JsonOption = None) -> None:
@@ -62,10 +67,14 @@ def demo(json_path: JsonOption = None) -> None:
     interval = f"[{sampled.interval[0]:.6f}, {sampled.interval[1]:.6f}]"
     output.say(f"   A sample of {sampled.total}: {100 * sampled.confidence:g} % interval {interval}. Not a theorem.")
     output.say()
+    output.say("6. A report to open in a browser: all proofs of the small model, a proof explorer, and its mechanism")
+    report = _report(output, small)
+    output.say()
     output.say("Try next:")
     output.say("   compactproofs prove max-of-10 --upper")
     output.say("   compactproofs prove YOUR_MODEL.safetensors --upper --certificate proof.json")
     output.say("   compactproofs check proof.json YOUR_MODEL.safetensors")
+    output.say("   compactproofs report YOUR_MODEL.safetensors --out report.html")
     output.say("   compactproofs strategies")
     output.result(
         {
@@ -76,6 +85,28 @@ def demo(json_path: JsonOption = None) -> None:
             "best": best.as_json(),
             "checked": {"verdict": checked.verdict.name.lower(), "reason": checked.reason},
             "refused": refused.as_json(),
+            "report": report,
             "sampled": sampled.as_json(),
         }
     )
+
+
+def _report(output: Output, weights: Weights) -> str | None:
+    """Write demo/report.html, if the [report] extra is there."""
+    from compactproofs.errors import MissingExtraError
+    from compactproofs.model.files import write_atomically
+    from compactproofs.reports.collect import collect
+    from compactproofs.reports.page import page
+
+    target = Path("demo") / "report.html"
+    target.parent.mkdir(exist_ok=True)
+    with progress_bar("proving with every strategy") as progress:
+        results = collect(weights, "max-of-4", progress=progress)
+    results.write(target.with_suffix(".results"))
+    try:
+        write_atomically(target, page([results]).encode())
+    except MissingExtraError as error:
+        output.say(f"   {error}")
+        return None
+    output.say(f"   {target} ({target.stat().st_size / 1e6:.1f} MB)")
+    return str(target)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compactproofs.reports.figures import Figure, _figure, kind, true_accuracy
+from compactproofs.reports.figures import Figure, figure_of, kind, normalised, true_accuracy
 from compactproofs.reports.results import ModelResults
 
 QUANTITIES = (
@@ -20,11 +20,10 @@ QUANTITIES = (
 
 def quantities(results: ModelResults) -> dict[str, float]:
     """The quantities of the paper's distribution table for one model."""
-    truth = true_accuracy(results) or 1.0
 
     def best(family: str) -> float:
-        found = [p["lower"] for p in results.proofs if p["status"] == "proven" and kind(p) == family]
-        return max(found) / truth if found else float("nan")
+        found = [normalised(results, p) for p in results.proofs if p["status"] == "proven" and kind(p) == family]
+        return max(found, default=float("nan"))
 
     S = np.linalg.svd(np.asarray(results.tables["EQKE"], dtype=np.float64), compute_uv=False)
     ratio = float(S[0] / S[1]) if len(S) > 1 and S[1] > 0 else float("nan")
@@ -55,7 +54,7 @@ def box_plots(models: list[ModelResults]) -> dict[str, Figure]:
     for name in QUANTITIES:
         values = [row[name] for row in table if np.isfinite(row[name])]
         box = {"type": "box", "y": values, "name": "", "boxpoints": "all", "jitter": 0.4, "marker": {"size": 4, "color": "#0072b2"}}
-        figures[name] = _figure([box], "", name)
+        figures[name] = figure_of([box], "", name)
     return figures
 
 
@@ -63,24 +62,24 @@ def singular_ratio(models: list[ModelResults]) -> Figure:
     """Normalised bounds of each attention error against the singular ratio of EQKE, with a linear fit for `svd`."""
     points: dict[str, list[tuple[float, float]]] = {}
     for model in models:
-        ratio, truth = quantities(model)["singular ratio of EQKE"], true_accuracy(model) or 1.0
+        ratio = quantities(model)["singular ratio of EQKE"]
         best: dict[str, float] = {}
         for proof in model.proofs:
             error = proof["parameters"].get("attention_error")
             if proof["status"] == "proven" and proof["family"] == "subcubic" and "exact_EQKE" not in str(error):
-                best[error] = max(best.get(error, 0.0), proof["lower"] / truth)
+                best[error] = max(best.get(error, 0.0), normalised(model, proof))
         for error, bound in best.items():
             if np.isfinite(ratio):
                 points.setdefault(error, []).append((ratio, bound))
     data: list[Figure] = []
     for number, (error, found) in enumerate(sorted(points.items())):
-        x, y = zip(*found, strict=True)
-        data.append({"type": "scatter", "mode": "markers", "name": error, "x": x, "y": y, "marker": {"symbol": number, "size": 6}})
+        across, up = zip(*found, strict=True)
+        data.append({"type": "scatter", "mode": "markers", "name": error, "x": across, "y": up, "marker": {"symbol": number, "size": 6}})
     if len(points.get("svd", [])) > 2:
-        x, y = map(np.array, zip(*points["svd"], strict=True))
+        x, y = np.array(points["svd"]).T
         slope, start = np.polyfit(x, y, 1)
         explained = float(np.corrcoef(x, y)[0, 1] ** 2)
         ends = [float(x.min()), float(x.max())]
         name = f"svd: {slope:.2g} x + {start:.3f}, R² = {explained:.2f}"
         data.append({"type": "scatter", "mode": "lines", "name": name, "x": ends, "y": [slope * e + start for e in ends]})
-    return _figure(data, "first / second singular value of EQKE", "best bound / accuracy")
+    return figure_of(data, "first / second singular value of EQKE", "best bound / accuracy")

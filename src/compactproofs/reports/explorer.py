@@ -19,7 +19,6 @@ from compactproofs.model.forward import forward
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Request
 from compactproofs.strategies.threshold import pairs as kernels
-from compactproofs.tasks import MaxOfK
 
 LARGEST_VOCABULARY = 128
 """Beyond, the map has too many cells for a page."""
@@ -34,25 +33,27 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
     task = request.task
     totals = {label: task.label_automaton(label).totals_by_last(task.n_ctx) for label in task.labels}
     evaluation = prepare(weights)
-    views = [[_View(evaluation, m, q) for q in range(m + 1)] for m in range(weights.d_vocab)]
-    examples = [[view.worst_sequence for view in row] for row in views]
-    found = {}
+    with np.errstate(all="ignore"):
+        views = [[_View(evaluation, m, q) for q in range(m + 1)] for m in range(weights.d_vocab)]
+        examples = [[view.worst_sequence for view in row] for row in views]
+        answers = _answers(weights, examples)
+    found: dict[str, dict[str, list[list[float]]]] = {}
     for strategy in strategies:
         counts = strategy.by_pair(request)
         if counts is None:
             continue
+        pairs = [list(zip(counts[m], totals[m], strict=True)) for m in sorted(counts)]
         found[strategy.label] = {
-            "certified": [[_ratio(c, t) for c, t in zip(counts[m], totals[m], strict=True)] for m in sorted(counts)],
-            "lost": [[t - c for c, t in zip(counts[m], totals[m], strict=True)] for m in sorted(counts)],
+            "certified": [[_ratio(proven, total) for proven, total in row] for row in pairs],
+            "lost": [[_ratio(total - proven, task.total) for proven, total in row] for row in pairs],
         }
-        found[strategy.label]["lost"] = [[_ratio(x, task.total) for x in row] for row in found[strategy.label]["lost"]]
     return {
         "strategies": found,
         "harms": [[view.harms for view in row] for row in views],
         "budget": [[view.budget for view in row] for row in views],
         "output": [[view.output for view in row] for row in views],
         "examples": examples,
-        "examples_right": _answers(weights, examples),
+        "examples_right": answers,
     }
 
 
@@ -121,11 +122,6 @@ def _ratio(part: int, whole: int) -> float:
 def _short(x: float) -> float:
     """A few significant digits: enough to draw."""
     return float(f"{x:.{_DIGITS}g}") if np.isfinite(x) else 0.0
-
-
-def explorable(weights: Weights) -> MaxOfK:
-    """The task that the explorer draws."""
-    return MaxOfK(weights.n_ctx, weights.d_vocab)
 
 
 def direct_tables(weights: Weights) -> dict[str, np.ndarray]:

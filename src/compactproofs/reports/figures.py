@@ -29,15 +29,19 @@ def kind(proof: dict[str, Any]) -> str:
 
 
 def true_accuracy(results: ModelResults) -> float:
-    """What bounds are divided by: exact, or measured in a sample."""
+    """Exact, or measured in a sample."""
     return float(results.summary["accuracy"]["accuracy"])
+
+
+def normalised(results: ModelResults, proof: dict[str, Any]) -> float:
+    """A bound over the true accuracy; the bound itself if that is zero."""
+    return float(proof["lower"]) / (true_accuracy(results) or 1.0)
 
 
 def pareto(results: ModelResults) -> Figure:
     """Tightness against length, ours and the published means."""
-    truth = true_accuracy(results)
     usable = [p for p in results.proofs if p["status"] in ("proven", "computed")]
-    data = [_family_trace(family, [p for p in usable if kind(p) == family], truth) for family in FAMILIES]
+    data = [_family_trace(family, [p for p in usable if kind(p) == family], results) for family in FAMILIES]
     frontier = _frontier([p for p in usable if p["status"] == "proven"])
     data.append(
         {
@@ -45,7 +49,7 @@ def pareto(results: ModelResults) -> Figure:
             "mode": "lines",
             "name": "frontier",
             "x": [p["flops"] for p in frontier],
-            "y": [p["lower"] / truth for p in frontier],
+            "y": [normalised(results, p) for p in frontier],
             "line": {"shape": "hv", "width": 1.5, "dash": "dot", "color": "#888888"},
             "hoverinfo": "skip",
         }
@@ -64,7 +68,7 @@ def pareto(results: ModelResults) -> Figure:
                 "marker": {"symbol": "x-thin", "size": 7, "line": {"width": 1.2, "color": "#999999"}},
             }
         )
-    return _figure([d for d in data if d["x"]], "FLOPs to check (log scale)", "bound / true accuracy", log_x=True)
+    return figure_of([d for d in data if d["x"]], "FLOPs to check (log scale)", "bound / true accuracy", log_x=True)
 
 
 def unexplained(results: ModelResults) -> Figure:
@@ -86,7 +90,7 @@ def unexplained(results: ModelResults) -> Figure:
                     "marker": {"symbol": symbol, "size": 8, "color": colour},
                 }
             )
-    return _figure(data, "FLOPs to check (log scale)", "unexplained dimensions (log scale)", log_x=True, log_y=True)
+    return figure_of(data, "FLOPs to check (log scale)", "unexplained dimensions (log scale)", log_x=True, log_y=True)
 
 
 def losses(results: ModelResults) -> Figure:
@@ -104,7 +108,7 @@ def losses(results: ModelResults) -> Figure:
                 "hovertemplate": "largest token %{x}<br>%{y:.2e} of all sequences not proven<extra>" + label + "</extra>",
             }
         )
-    return _figure(data, "largest token of the sequence", "fraction of all sequences not proven")
+    return figure_of(data, "largest token of the sequence", "fraction of all sequences not proven")
 
 
 def table_heatmaps(results: ModelResults) -> dict[str, Figure]:
@@ -140,56 +144,63 @@ def singular_vectors(results: ModelResults) -> dict[str, Figure]:
             }
             for n in range(min(2, len(S)))
         ]
-        return _figure(data, axis, "component")
+        return figure_of(data, axis, "component")
 
     return {
-        "singular values": _figure([values], "number", "singular value of EQKE (log scale)", log_y=True),
+        "singular values": figure_of([values], "number", "singular value of EQKE (log scale)", log_y=True),
         "query directions": lines(U, "query token"),
         "size directions": lines(Vh.T, "key token"),
     }
 
 
-def margins(results: ModelResults) -> Figure:
-    """How far EVOU copies: the largest other output minus the token's own, weighted by sequences with that maximum."""
-    EVOU = np.asarray(results.tables["EVOU"], dtype=np.float64)
-    n, k = min(EVOU.shape), results.summary["n_ctx"]
-    own = EVOU[np.arange(n), np.arange(n)]
-    others = np.where(np.eye(n, EVOU.shape[1], dtype=bool), -np.inf, EVOU[:n]).max(axis=1)
-    share = [((t + 1) / n) ** k - (t / n) ** k for t in range(n)]
-    return _histogram(others - own, share, "largest other output - own output, of EVOU's rows", "fraction of sequences with that maximum")
+HISTOGRAMS = {
+    "attention_slope": "Attention: difference of scores per step between tokens, weighted by sequences; positive is right",
+    "EVOU_diagonal_margin": "Copying: largest other output minus the token's own, weighted by sequences; negative is right",
+    "EVOU_row_diff": "Values: largest minus smallest output of each row of EVOU",
+    "gap": "Gaps that the subcubic search needs, weighted by sequences",
+}
+"""What the histograms of the measurements show; others are entries of residual factors."""
 
 
-def attention_steps(results: ModelResults) -> Figure:
-    """Attention scores by distance: (EQKE[q, i] - EQKE[q, j]) / (i - j), weighted by sequences with maximum i."""
-    EQKE = np.asarray(results.tables["EQKE"], dtype=np.float64)
-    v, k = len(EQKE), results.summary["n_ctx"]
-    i, j = np.tril_indices(v, -1)
-    slopes, weights = [], []
-    for q in range(v):
-        keep = i >= q
-        slopes.append((EQKE[q, i] - EQKE[q, j])[keep] / (i - j)[keep])
-        weights.append((((i + 1) / v) ** k - (i / v) ** k)[keep] / np.maximum(i[keep] * (i[keep] + 1), 1))
-    return _histogram(np.concatenate(slopes), np.concatenate(weights), "difference of scores per step between tokens", "weight")
+def histograms(measurements: dict[str, Any]) -> dict[str, tuple[str, Figure]]:
+    """A caption and a figure for each histogram; those of residual factors have a normal distribution beside them."""
+    found = {}
+    for name, measured in measurements.get("histograms", {}).items():
+        edges, weights = np.asarray(measured["bins"], dtype=np.float64), np.asarray(measured["weights"], dtype=np.float64)
+        centres = _rounded((edges[:-1] + edges[1:]) / 2)
+        data: list[Figure] = [{"type": "bar", "name": "measured", "x": centres, "y": _rounded(weights), "marker": {"color": "#0072b2"}}]
+        if measured.get("expected"):
+            expected = np.asarray(measured["expected"], dtype=np.float64)
+            line = {"dash": "dot", "color": "#d55e00"}
+            data.append({"type": "scatter", "mode": "lines", "name": "normal", "x": centres, "y": _rounded(expected), "line": line})
+        figure = figure_of(data, name.replace("_", " "), "weight")
+        figure["layout"]["bargap"] = 0.02
+        found[name] = (
+            HISTOGRAMS.get(name, f"Entries of the residual factor {name}, and a normal distribution of the same mean and spread"),
+            figure,
+        )
+    return found
 
 
-def gap_histogram(measurements: dict[str, Any]) -> Figure | None:
-    """The gaps that the subcubic search needs, weighted by sequences; None if they were not measured."""
-    found = measurements.get("histograms", {}).get("gaps")
-    if not found:
+def ablations(measurements: dict[str, Any]) -> Figure | None:
+    """Accuracy with every subset of the tables set to zero; None if it was not measured."""
+    results = measurements.get("ablations", {}).get("results")
+    if not results:
         return None
-    edges, weights = np.asarray(found["edges"], dtype=float), np.asarray(found["weights"], dtype=float)
-    bars = {"type": "bar", "x": _rounded((edges[:-1] + edges[1:]) / 2), "y": _rounded(weights), "marker": {"color": "#0072b2"}}
-    return _figure([bars], "gap", "weight")
+    ordered = sorted(results, key=lambda r: -(r["accuracy"] or 0.0))
+    names = [" ".join(r["zeroed"]) or "nothing" for r in ordered]
+    bars = {"type": "bar", "x": names, "y": [r["accuracy"] for r in ordered], "marker": {"color": "#0072b2"}}
+    return figure_of([bars], "tables set to zero", "accuracy")
 
 
-def _family_trace(family: str, proofs: list[dict[str, Any]], truth: float) -> Figure:
+def _family_trace(family: str, proofs: list[dict[str, Any]], results: ModelResults) -> Figure:
     title, symbol, colour = FAMILIES[family]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": title,
         "x": [p["flops"] for p in proofs],
-        "y": [p["lower"] / truth if truth else 0.0 for p in proofs],
+        "y": [normalised(results, p) for p in proofs],
         "text": [p["label"] for p in proofs],
         "hovertemplate": "%{text}<br>FLOPs %{x:.3g}<br>bound / accuracy %{y:.5f}<extra>" + title + "</extra>",
         "marker": {"symbol": symbol, "size": 9, "color": colour, "line": {"width": 1, "color": colour}},
@@ -219,18 +230,8 @@ def _heatmap(table: np.ndarray, largest: float, x: str, y: str) -> Figure:
         "hovertemplate": f"{y} %{{y}}<br>{x} %{{x}}<br>%{{z}}<extra></extra>",
         "colorbar": {"thickness": 12},
     }
-    figure = _figure([data], x, y)
+    figure = figure_of([data], x, y)
     figure["layout"]["yaxis"]["autorange"] = "reversed"
-    return figure
-
-
-def _histogram(values: np.ndarray, weights: Any, x: str, y: str) -> Figure:
-    finite = np.isfinite(values)
-    heights, edges = np.histogram(values[finite], bins=40, weights=np.asarray(weights)[finite])
-    total = heights.sum() or 1.0
-    data = {"type": "bar", "x": _rounded((edges[:-1] + edges[1:]) / 2), "y": _rounded(heights / total), "marker": {"color": "#0072b2"}}
-    figure = _figure([data], x, y)
-    figure["layout"]["bargap"] = 0.02
     return figure
 
 
@@ -238,7 +239,8 @@ def _rounded(x: np.ndarray) -> list[float]:
     return [float(f"{value:.4g}") if np.isfinite(value) else 0.0 for value in np.asarray(x, dtype=np.float64).ravel().tolist()]
 
 
-def _figure(data: list[Figure], x: str, y: str, *, log_x: bool = False, log_y: bool = False) -> Figure:
+def figure_of(data: list[Figure], x: str, y: str, *, log_x: bool = False, log_y: bool = False) -> Figure:
+    """Traces with titled axes, in the page's style."""
     layout = {
         "xaxis": {"title": {"text": x}, "type": "log" if log_x else "linear"},
         "yaxis": {"title": {"text": y}, "type": "log" if log_y else "linear"},

@@ -39,10 +39,10 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
         "unexplained": figures.unexplained(results),
         **{f"table-{name}": figure for name, figure in figures.table_heatmaps(results).items()},
         **{name.replace(" ", "-"): figure for name, figure in figures.singular_vectors(results).items()},
-        "margins": figures.margins(results),
-        "attention-steps": figures.attention_steps(results),
     }
-    gaps = figures.gap_histogram(results.measurements)
+    measured = figures.histograms(results.measurements)
+    drawn |= {f"histogram-{name}": figure for name, (_, figure) in measured.items()}
+    ablations = figures.ablations(results.measurements)
     sections: Sections = [("theorem", "The theorem", _summary(results)), ("length", "Tightness against length", _length())]
     if results.explorer:
         drawn["losses"] = figures.losses(results)
@@ -50,12 +50,12 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
             ("explorer", "Proof explorer", _explorer(results)),
             ("losses-section", "What each strategy loses, and where", _losses()),
         ]
-    mechanism = _mechanism()
-    if gaps is not None:
-        drawn["gaps"] = gaps
-        mechanism += _plot("gaps", "Gaps that the subcubic search needs, weighted by sequences")
+    captions = {f"histogram-{name}": caption for name, (caption, _) in measured.items()}
+    if ablations is not None:
+        drawn["ablations"] = ablations
+        captions["ablations"] = "Accuracy with tables set to zero: what the model needs"
     sections += [
-        ("mechanism", "The mechanism", mechanism),
+        ("mechanism", "The mechanism", _mechanism(captions)),
         ("measurements", "Measurements", _measurements(results.measurements)),
         ("proofs", "All proofs", _proofs(results.proofs)),
     ]
@@ -121,8 +121,8 @@ def _card(title: str, proof: dict[str, Any] | None) -> str:
 
 def _length() -> str:
     return (
-        "<p>Every mark is a proof. Further left is shorter, higher is tighter. Hollow marks are what the published code computes, which is not a "
-        "proof; thin crosses are the paper's means.</p>"
+        "<p>Every mark is a proof. Further left is shorter, higher is tighter. Hollow marks are what the published code computes, which is "
+        "not a proof; thin crosses are the paper's means.</p>"
         + _plot("pareto", "Bound over true accuracy against FLOPs", tall=True)
         + _plot("unexplained", "Unexplained dimensions against FLOPs")
     )
@@ -132,8 +132,8 @@ def _explorer(results: ModelResults) -> str:
     options = "".join(f"<option>{html.escape(label)}</option>" for label in results.explorer["strategies"])
     last = results.summary["d_vocab"] - 1
     return (
-        "<p>For a strategy: how many of the sequences with a given largest token (the label) and last token (the query) are proven right. Click "
-        "a cell, or type the two tokens.</p>"
+        "<p>For a strategy: how many of the sequences with a given largest token (the label) and last token (the query) are proven "
+        "right. Click a cell, or type the two tokens.</p>"
         f'<form class="controls" onsubmit="return false"><label>Strategy <select id="strategy">{options}</select></label>'
         f'<label>Label <input id="label" type="number" min="0" max="{last}" value="{last}"></label>'
         f'<label>Query <input id="query" type="number" min="0" max="{last}" value="{last // 2}"></label></form>'
@@ -151,7 +151,7 @@ def _losses() -> str:
     )
 
 
-def _mechanism() -> str:
+def _mechanism(captions: dict[str, str]) -> str:
     tables = {
         "EQKE": "Attention score of a key token for a query token: it should grow with the key",
         "EQKP": "Attention score of a position, same scale: it should be small",
@@ -164,8 +164,7 @@ def _mechanism() -> str:
         "singular-values": "Singular values of EQKE: one large value means attention is one number per query times one per key",
         "query-directions": "Query side: how strongly each query attends at all",
         "size-directions": "Key side: the order that the model gives to tokens",
-        "margins": "Copying: negative is good",
-        "attention-steps": "How much more a token is attended to than the one below",
+        **captions,
     }
     grid += "".join(_plot(name, text) for name, text in vectors.items())
     text = "The five tables replace the network exactly: scores are EQKE + EQKP, logits EU plus attended EVOU + PVOU."

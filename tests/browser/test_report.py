@@ -1,0 +1,120 @@
+"""The report in a real browser: nothing on the console, figures drawn, the explorer reacts, small and wide windows."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from compactproofs.reports.collect import collect
+from compactproofs.reports.page import page
+from compactproofs.strategies.registry import strategy
+from models import weights_from_tables
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("needs Chromium (Debian package chromium)", allow_module_level=True)
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the [dev] extra")
+
+STRATEGIES = ["brute-force", "cubic", "subcubic/max_diff_exact/svd/envelope", "threshold-cubic"]
+
+
+def model(seed):
+    rng = np.random.default_rng(seed)
+    v, k, noise = 6, 3, 0.5
+    return weights_from_tables(
+        EQKE=1.1 * np.arange(v)[None] + noise * rng.normal(size=(v, v)),
+        EQKP=noise * rng.normal(size=(v, k)),
+        EVOU=4 * np.eye(v) + noise * rng.normal(size=(v, v)),
+        PVOU=noise * rng.normal(size=(k, v)),
+        EU=2 * noise * rng.normal(size=(v, v)),
+    )
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [collect(model(seed), f"model {seed}", strategies=[strategy(name) for name in STRATEGIES]) for seed in range(4)]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def opened(browser, tmp_path, models, **context):
+    path = tmp_path / "report.html"
+    path.write_text(page(models), encoding="utf-8")
+    problems = []
+    tab = browser.new_context(**context).new_page()
+    tab.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.goto(path.as_uri())
+    return tab, problems
+
+
+def scroll_through(tab):
+    """Figures are drawn when they come near the window."""
+    tab.evaluate("document.querySelectorAll('[data-figure]').forEach((e) => e.scrollIntoView())")
+    for name in tab.evaluate("[...document.querySelectorAll('[data-figure]')].map((e) => e.dataset.figure)"):
+        tab.locator(f"[data-figure='{name}']").scroll_into_view_if_needed()
+        tab.wait_for_selector(f"[data-figure='{name}'] .main-svg")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
+        {"viewport": {"width": 1600, "height": 1000}, "color_scheme": "light"},
+    ],
+    ids=["phone, dark", "wide, light"],
+)
+def test_one_model(browser, tmp_path, results, context):
+    tab, problems = opened(browser, tmp_path, results[:1], **context)
+    scroll_through(tab)
+    assert problems == []
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "the page is wider than the window"
+    assert "theorem" in tab.locator("nav").inner_text().lower()
+    tab.screenshot(path=tmp_path / "page.png", full_page=True)
+    assert (tmp_path / "page.png").stat().st_size > 20_000
+
+
+def test_the_explorer_reacts(browser, tmp_path, results):
+    tab, problems = opened(browser, tmp_path, results[:1], viewport={"width": 1400, "height": 1000})
+    tab.locator("#map").scroll_into_view_if_needed()
+    before = tab.locator("#details").inner_text()
+    assert "proven" in before and "budget" in before
+    tab.locator("#label").fill("3")
+    tab.keyboard.press("Tab")
+    tab.locator("#query").fill("1")
+    tab.keyboard.press("Tab")
+    after = tab.locator("#details").inner_text()
+    assert "label 3 and query 1" in after and after != before
+    tab.locator("#strategy").select_option(index=3)
+    assert tab.locator("#details").inner_text() != ""
+    tab.locator("#query").fill("5")  # above the label: brought back to it
+    tab.keyboard.press("Tab")
+    assert tab.locator("#query").input_value() == "3"
+    box = tab.locator("#map .nsewdrag").bounding_box()
+    tab.mouse.click(box["x"] + 0.08 * box["width"], box["y"] + 0.08 * box["height"])  # the cell of the largest label and query 0
+    assert "label 5 and query 0" in tab.locator("#details").inner_text()
+    assert problems == []
+
+
+def test_everything_can_be_reached_with_the_keyboard(browser, tmp_path, results):
+    tab, _ = opened(browser, tmp_path, results[:1])
+    reached = set()
+    for _ in range(500):
+        if {"skip", "strategy", "label", "query", "scroll"} <= reached:
+            break
+        tab.keyboard.press("Tab")
+        reached.add(tab.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.tagName"))
+    assert {"skip", "strategy", "label", "query", "scroll"} <= reached
+
+
+def test_many_models(browser, tmp_path, results):
+    tab, problems = opened(browser, tmp_path, results)
+    scroll_through(tab)
+    assert problems == [] and "R²" in tab.locator("#ratio").inner_text() + tab.content()
+    assert "normalised best subcubic bound" in tab.locator("#distribution").inner_text()

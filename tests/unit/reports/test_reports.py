@@ -1,0 +1,113 @@
+"""Result files and pages: what is written can be read, what is broken is refused, nothing escapes into the HTML."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from compactproofs.errors import ReportError
+from compactproofs.reports.collect import EXPLORED, collect, default_strategies
+from compactproofs.reports.distribution import QUANTITIES, distribution_table
+from compactproofs.reports.explorer import LARGEST_VOCABULARY, explore
+from compactproofs.reports.page import page
+from compactproofs.reports.published import published_for
+from compactproofs.reports.results import ModelResults, read_all
+from compactproofs.reports.static import save_figures
+from compactproofs.strategies.base import Request
+from compactproofs.strategies.registry import strategy
+from compactproofs.tasks import MaxOfK
+from models import adversarial_models, random_weights
+
+FEW = [strategy(name) for name in ("brute-force", "cubic", "subcubic", "threshold-cubic")]
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [collect(random_weights(seed, d_vocab=4, scale=0.8), f"model-{seed}", strategies=FEW) for seed in range(4)]
+
+
+def test_results_survive_writing(results, tmp_path):
+    results[0].write(tmp_path / "a")
+    found = ModelResults.read(tmp_path / "a")
+    for part in ("summary", "proofs", "explorer", "measurements"):
+        assert getattr(found, part) == json.loads(json.dumps(getattr(results[0], part)))
+    assert all(np.array_equal(found.tables[name], results[0].tables[name]) for name in ("EQKE", "EQKP", "EVOU", "PVOU", "EU"))
+    assert page([found]) == page([results[0]])
+
+
+def test_broken_results_are_refused(results, tmp_path):
+    with pytest.raises(ReportError, match="holds no results"):
+        read_all(tmp_path)
+    results[0].write(tmp_path / "a")
+    (tmp_path / "a" / "proofs.json").write_text("[")
+    with pytest.raises(ReportError, match="does not hold the results"):
+        read_all(tmp_path)
+    results[0].write(tmp_path / "a")
+    (tmp_path / "a" / "summary.json").write_text('{"format": "other"}')
+    with pytest.raises(ReportError, match="another format"):
+        read_all(tmp_path / "a")
+
+
+def test_the_page_stands_alone(results):
+    text = page(results[:1])
+    assert "<!doctype html>" in text and results[0].summary["theorem"].split(",")[0] in text
+    without_plotly = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r'(src|href)="(?!#)', without_plotly), "the page refers to something outside itself"
+
+
+def test_names_cannot_inject_html():
+    results = collect(random_weights(0, d_vocab=3), "</script><img src=x onerror=alert(1)>", strategies=FEW[:2])
+    text = page([results])
+    assert "<img src=x" not in text and "&lt;img" in text
+
+
+def test_explorer_counts_are_the_strategies(results):
+    weights = random_weights(0, d_vocab=4, scale=0.8)
+    proof = next(p for p in results[0].proofs if p["label"] == "cubic")
+    lost = results[0].explorer["strategies"]["cubic"]["lost"]
+    assert sum(map(sum, lost)) == pytest.approx(1 - int(proof["correct_at_least"]) / 64, abs=1e-6)
+    assert set(EXPLORED) >= set(results[0].explorer["strategies"])
+    for m, row in enumerate(results[0].explorer["examples"]):
+        for q, example in enumerate(row):
+            assert len(example) == weights.n_ctx and example[-1] == q and max(example) == m
+
+
+@pytest.mark.parametrize(("name", "weights"), adversarial_models(), ids=lambda x: x if isinstance(x, str) else "")
+def test_strange_models_have_a_page(name, weights):
+    text = page([collect(weights, name, strategies=FEW)])
+    assert "NaN" not in re.search(r'id="data">(.*?)</script>', text, flags=re.DOTALL).group(1)
+
+
+def test_large_vocabularies_have_no_explorer():
+    weights = random_weights(0, d_vocab=LARGEST_VOCABULARY + 1, n_ctx=2)
+    assert explore(weights, [], Request(weights, MaxOfK(2, LARGEST_VOCABULARY + 1))) == {}
+
+
+def test_many_models(results, tmp_path):
+    rows = distribution_table(results)
+    assert [row["quantity"] for row in rows] == list(QUANTITIES)
+    accuracies = [r.summary["accuracy"]["accuracy"] for r in results]
+    assert rows[0]["mean"] == pytest.approx(np.mean(accuracies)) and rows[0]["max"] == max(accuracies)
+    assert "Distribution over models" in page(results)
+    for number, one in enumerate(results):
+        one.write(tmp_path / str(number))
+    assert len(read_all(tmp_path)) == 4
+
+
+def test_figures_for_papers(results, tmp_path):
+    written = save_figures(results, tmp_path)
+    assert {path.name for path in written} >= {"pareto.svg", "pareto.png", "tables.svg", "singular.png", "singular-ratio.svg", "losses.svg"}
+    assert all(path.stat().st_size > 1000 for path in written)
+    assert (tmp_path / "pareto.svg").read_text().startswith("<?xml")
+
+
+def test_published_points():
+    rows = published_for(4, 64)
+    assert len(rows) == 102 and rows[1].label == "cubic" and rows[1].normalized == pytest.approx(0.953871)
+    assert published_for(3, 5) == []
+
+
+def test_default_strategies_are_everything_with_a_name():
+    labels = {(s.label, s.variant) for s in default_strategies()}
+    assert len(labels) == 1 + 1 + 150 + 100 + 7
