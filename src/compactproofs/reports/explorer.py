@@ -37,7 +37,7 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
         views = [[_View(evaluation, m, q) for q in range(m + 1)] for m in range(weights.d_vocab)]
         examples = [[view.worst_sequence for view in row] for row in views]
         answers = _answers(weights, examples)
-    found: dict[str, dict[str, list[list[float]]]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for strategy in strategies:
         counts = strategy.by_pair(request)
         if counts is None:
@@ -46,6 +46,7 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
         found[strategy.label] = {
             "certified": [[_ratio(proven, total) for proven, total in row] for row in pairs],
             "lost": [[_ratio(total - proven, task.total) for proven, total in row] for row in pairs],
+            **_examples(weights, strategy.unproven(request)),
         }
     return {
         "strategies": found,
@@ -114,6 +115,14 @@ def _answers(weights: Weights, examples: list[list[list[int]]]) -> list[list[int
     return answers
 
 
+def _examples(weights: Weights, unproven: dict[int, list[list[int] | None]] | None) -> dict[str, Any]:
+    """Sequences that a strategy does not prove, and the model's answers; nothing if the strategy cannot tell."""
+    if unproven is None:
+        return {}
+    sequences = [[x or [] for x in unproven[m]] for m in sorted(unproven)]
+    return {"examples": sequences, "examples_right": _answers(weights, sequences)}
+
+
 def _ratio(part: int, whole: int) -> float:
     """part / whole for integers of any size; 1 if there is nothing."""
     return round(part / whole, 9) if whole else 1.0
@@ -126,5 +135,7 @@ def _short(x: float) -> float:
 
 def direct_tables(weights: Weights) -> dict[str, np.ndarray]:
     """The five tables in float32, EQKE and EQKP with the attention scale inside."""
-    tables = float_circuits(weights)
-    return {name: np.asarray(getattr(tables, name), dtype=np.float32) for name in ("EQKE", "EQKP", "EVOU", "PVOU", "EU")}
+    with np.errstate(all="ignore"):
+        tables = float_circuits(weights)
+        largest = float(np.finfo(np.float32).max)
+        return {name: np.clip(np.nan_to_num(table), -largest, largest).astype(np.float32) for name, table in vars(tables).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,11 @@ def pareto(results: ModelResults) -> Figure:
                 "marker": {"symbol": "x-thin", "size": 7, "line": {"width": 1.2, "color": "#999999"}},
             }
         )
-    return figure_of([d for d in data if d["x"]], "FLOPs to check (log scale)", "bound / true accuracy", log_x=True)
+    figure = figure_of([d for d in data if d["x"]], "FLOPs to check (log scale)", "bound / true accuracy", log_x=True)
+    short = [p["flops"] for p in usable if p["family"] != "brute-force"]
+    if short:
+        figure["layout"]["xaxis"]["range"] = [math.log10(max(min(short), 1)) - 0.1, math.log10(max(max(short), 2)) + 0.4]
+    return figure
 
 
 def unexplained(results: ModelResults) -> Figure:
@@ -245,7 +250,7 @@ def figure_of(data: list[Figure], x: str, y: str, *, log_x: bool = False, log_y:
         "xaxis": {"title": {"text": x}, "type": "log" if log_x else "linear"},
         "yaxis": {"title": {"text": y}, "type": "log" if log_y else "linear"},
         "margin": {"l": 60, "r": 10, "t": 10, "b": 50},
-        "legend": {"orientation": "h", "y": -0.25},
+        "legend": {"orientation": "h", "y": -0.3},
         "hovermode": "closest",
     }
     return {"data": data, "layout": layout}

@@ -122,9 +122,9 @@ def _card(title: str, proof: dict[str, Any] | None) -> str:
 def _length() -> str:
     return (
         "<p>Every mark is a proof. Further left is shorter, higher is tighter. Hollow marks are what the published code computes, which is "
-        "not a proof; thin crosses are the paper's means.</p>"
+        "not a proof; thin crosses are the paper's means. Brute force is far to the right: double-click the figure to see it.</p>"
         + _plot("pareto", "Bound over true accuracy against FLOPs", tall=True)
-        + _plot("unexplained", "Unexplained dimensions against FLOPs")
+        + _plot("unexplained", "Unexplained dimensions against FLOPs", tall=True)
     )
 
 

@@ -125,6 +125,10 @@ class AbstractStrategy(ABC):
         """
         return None
 
+    def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
+        """For each label by query, a sequence that the strategy does not prove right; None where it proves all, or cannot tell."""
+        return None
+
     @abstractmethod
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         """The cost of checking the proof, as far as it depends on the sizes only; `Bound.measured` has the rest."""

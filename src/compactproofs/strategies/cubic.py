@@ -70,6 +70,27 @@ class Cubic(AbstractStrategy):
         require_ieee754()
         return dict(enumerate(cubic_counts(request.weights, Rigorous())))
 
+    def unproven(self, request: Request) -> dict[int, list[list[int] | None]]:
+        """The most harmful token in as few places as it takes, or the label alone."""
+        require_max_of_k(request.task, self.name)
+        k, arithmetic = request.weights.n_ctx, Rigorous()
+        tables = circuits(request.weights, arithmetic)
+        found: dict[int, list[list[int] | None]] = {}
+        for m in range(request.weights.d_vocab):
+            labels = np.array([m])
+            tokens, label_only, G = _certified(tables, labels, k, arithmetic)
+            harm = G.upper[0]
+            found[m] = []
+            for q in range(m + 1):
+                failing = [c for c in range(1, k if q == m else k - 1) if tokens[0, q, c] < m]
+                example: list[int] | None = None
+                if not label_only[0, q] and (k > 1 or q == m):
+                    example = [m] * (k - 1) + [q]
+                elif failing:
+                    example = [int(harm[q, :m].argmax())] * failing[0] + [m] * (k - 1 - failing[0]) + [q]
+                found[m].append(example)
+        return found
+
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
         cubic_count(weights, Counting(counter))
@@ -93,7 +114,7 @@ def cubic_counts(weights: Weights, arithmetic: AbstractArithmetic) -> list[list[
     counts: list[list[int]] = []
     for start in range(0, weights.d_vocab, _LABELS_AT_ONCE):
         labels = np.arange(start, min(start + _LABELS_AT_ONCE, weights.d_vocab))
-        tokens, label_only = _certified(tables, labels, k, arithmetic)
+        tokens, label_only, _ = _certified(tables, labels, k, arithmetic)
         for row, m in enumerate(labels.tolist()):
             counts.append([])
             for q in range(m + 1):
@@ -104,8 +125,8 @@ def cubic_counts(weights: Weights, arithmetic: AbstractArithmetic) -> list[list[
     return counts
 
 
-def _certified(tables: Circuits[Any], labels: np.ndarray, k: int, arithmetic: AbstractArithmetic) -> tuple[np.ndarray, np.ndarray]:
-    """For each label m and query q <= m: how many tokens t < m are certified with c copies, and whether c = 0 is."""
+def _certified(tables: Circuits[Any], labels: np.ndarray, k: int, arithmetic: AbstractArithmetic) -> tuple[np.ndarray, np.ndarray, Any]:
+    """For each label m and query q <= m: how many tokens t < m are certified with c copies, whether c = 0 is, and G."""
     n = int(labels[-1]) + 1  # tokens that can occur with these labels
     EQKE, EQKP = tables.EQKE[:n, :n], tables.EQKP[:n]
     EVOU, EU = tables.EVOU[:n], tables.EU[:n]
@@ -131,7 +152,7 @@ def _certified(tables: Circuits[Any], labels: np.ndarray, k: int, arithmetic: Ab
             tokens[:, :, c] = (holds & below[:, None]).sum(axis=2)
     with arithmetic.step("label alone"):
         label_only = _label_only(tables, labels, A, positions, D)
-    return tokens, label_only
+    return tokens, label_only, G
 
 
 def _threshold(G_query: Any, G_label: Any, label_positions: Any, token_positions: Any) -> Any:

@@ -31,3 +31,19 @@ def test_by_pair(name, seed):
 
 def test_brute_force_does_not_tell():
     assert named("brute-force").by_pair(Request(random_weights(0), MaxOfK(3, 5))) is None
+
+
+@pytest.mark.parametrize("name", ["cubic", "subcubic", "threshold-cubic", "threshold-cubic-pooled", "threshold-quadratic-pooled"])
+@pytest.mark.parametrize("seed", [2, 8, 11, 12])
+def test_unproven(name, seed):
+    """An example exists exactly where not everything is proven, with the right label and query."""
+    weights, task = random_weights(seed, d_vocab=4, d_vocab_out=5, scale=0.8), MaxOfK(3, 4)
+    request = Request(weights, task, seconds=10.0)
+    counts, examples = named(name).by_pair(request), named(name).unproven(request)
+    for label in range(4):
+        totals = task.label_automaton(label).totals_by_last(3)
+        for query, example in enumerate(examples[label]):
+            assert (example is not None) >= (counts[label][query] < totals[query])
+            assert example is None or (max(example) == label and example[-1] == query and len(example) == 3)
+            if name in ("cubic", "subcubic", "threshold-cubic"):
+                assert (example is None) == (counts[label][query] == totals[query])

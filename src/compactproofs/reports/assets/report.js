@@ -81,9 +81,11 @@
       const share = found.strategies[strategy.value].certified[m][q];
       const harms = found.harms[m][q];
       const worst = harms.map((x, t) => [x, t]).filter(([, t]) => t !== m).sort((a, b) => b[0] - a[0]).slice(0, 5);
-      const example = found.examples[m][q];
-      const right = found.examples_right[m][q];
-      const verdict = ["the model gets it wrong", "the model gets it right"][right];
+      const chosen = found.strategies[strategy.value];
+      const sequences = [
+        ["hardest sequence", found.examples[m][q], found.examples_right[m][q]],
+        ["not proven, for example", chosen.examples ? chosen.examples[m][q] : [], chosen.examples ? chosen.examples_right[m][q] : -1],
+      ];
       const rows = [
         item("proven", `${(100 * share).toFixed(4)} % of the sequences with label ${m} and query ${q}`),
         item("most harmful", worst.length ? worst.map(([x, t]) => `${t} (${x})`).join(", ") : "no other token can occur"),
@@ -91,9 +93,8 @@
         item("budget", `${found.budget[m][q]}: the harms of the other ${found.n_ctx - 1} tokens must add up to less`),
         item("nearest rival", found.output[m][q] < 0 ? "none" : `output ${found.output[m][q]}`),
       ];
-      if (right >= 0) {
-        const proven = share === 1 ? "hardest sequence, proven all the same" : "hardest sequence";
-        rows.push(item(proven, `${example.join(" ")}: ${verdict}`));
+      for (const [term, sequence, right] of sequences) {
+        if (right >= 0) rows.push(item(term, `${sequence.join(" ")}: the model gets it ${right ? "right" : "wrong"}`));
       }
       details.innerHTML = `<dl>${rows.join("")}</dl>`;
     }
@@ -107,6 +108,13 @@
       drawHarms(m, q);
       describe(m, q);
     };
+    function worstCell() {
+      let worst = [size - 1, Math.floor(size / 2), 0];
+      found.strategies[strategy.value].lost.forEach((row, m) => row.forEach((x, q) => { if (x > worst[2]) worst = [m, q, x]; }));
+      [label.value, query.value] = worst;
+    }
+
+    worstCell();
     [strategy, label, query].forEach((input) => input.addEventListener("change", this.show));
     this.show();
     map.on("plotly_click", (event) => {

@@ -32,6 +32,24 @@ def covered_by_pair(gaps: np.ndarray, credited: np.ndarray) -> list[list[int]]:
     return [[count(m, q) if credited[q, m].any() else 0 for q in range(m + 1)] for m in range(v)]
 
 
+def unproven_by_pair(gaps: np.ndarray, credited: np.ndarray) -> dict[int, list[list[int] | None]]:
+    """For each label m by query q, a sequence that no credited entry speaks of; None if there is none."""
+    v, _, k = gaps.shape
+    use = credited & applicable(gaps)
+
+    def example(m: int, q: int) -> list[int] | None:
+        for c in range(0 if q == m else 1, k if m > 0 else 1):
+            free = c - (q != m)
+            nearest = m - int(gaps[q, m, c]) + 1
+            if not use[q, m, c]:
+                return [m - 1] * free + [m] * (k - 1 - free) + [q]
+            if free > 0 and nearest < m:
+                return [nearest] * free + [m] * (k - 1 - free) + [q]
+        return None
+
+    return {m: [example(m, q) for q in range(m + 1)] for m in range(v)}
+
+
 def count_covered(gaps: np.ndarray, credited: np.ndarray) -> int:
     """Exact number of sequences of the credited entries, all of which must be applicable.
 

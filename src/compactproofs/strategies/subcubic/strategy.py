@@ -16,7 +16,7 @@ from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, 
 from compactproofs.strategies.parts import require_max_of_k
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic.attention_scores import Directions
-from compactproofs.strategies.subcubic.counting import count_covered, covered_by_pair
+from compactproofs.strategies.subcubic.counting import count_covered, covered_by_pair, unproven_by_pair
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_logit_gap_upper
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
 from compactproofs.strategies.subcubic.published import published_count
@@ -123,6 +123,15 @@ class Subcubic(AbstractStrategy):
         bench = Workbench(request.weights, request.shared)
         hints = find_hints(*self.choices, bench)
         return dict(enumerate(covered_by_pair(hints.gaps, self._credited(bench, hints, Rigorous()))))
+
+    def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
+        """Tokens nearer to the label than the gap, or any if there is no gap that works."""
+        require_max_of_k(request.task, self.name)
+        if not self.repaired:
+            return None
+        bench = Workbench(request.weights, request.shared)
+        hints = find_hints(*self.choices, bench)
+        return unproven_by_pair(hints.gaps, self._credited(bench, hints, Rigorous()))
 
     def count(self, bench: Workbench, hints: Hints, arithmetic: AbstractArithmetic) -> int:
         """The number of sequences that the hints prove.

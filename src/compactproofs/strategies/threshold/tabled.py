@@ -39,7 +39,7 @@ from compactproofs.strategies.threshold.harms import (
     harms_of_pools,
 )
 from compactproofs.strategies.threshold.hints import Hints, find_hints
-from compactproofs.tasks import AbstractTask
+from compactproofs.tasks import AbstractTask, MaxOfK
 from compactproofs.tasks.label_automaton import LabelAutomaton
 
 EXACT = "exact"
@@ -120,6 +120,19 @@ class Tabled(AbstractStrategy):
         run = _Run(self, weights, task, find_hints(weights, max(self.pools, 1)).checked(weights), Rigorous())
         found = in_threads(run.proven_by_query, _groups(task.labels, self._labels_at_once(weights)))
         return {label: counts for group in found for label, counts in group.items()}
+
+    def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
+        """The most harmful token everywhere, the label where that costs least."""
+        weights = request.weights
+        if weights.d_vocab_out == 1 or not isinstance(request.task, MaxOfK):
+            return None
+        run = _Run(self, weights, request.task, find_hints(weights, max(self.pools, 1)).checked(weights), Rigorous())
+        found: dict[int, list[list[int] | None]] = {label: [None] * (label + 1) for label in request.task.labels}
+        for group in _groups(request.task.labels, self._labels_at_once(weights)):
+            for label, h, last in run.tables(group):
+                for pool, q in zip(*(x.tolist() for x in np.nonzero(last)), strict=True):
+                    found[label][q] = _worst_sequence(_upper_end(h)[pool], label, q)
+        return found
 
     def failures(self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> tuple[int, int]:
         """How many sequences are not proven correct, and the integer operations it took to count them.
@@ -352,6 +365,17 @@ class _Run:
         table = table[:, :, np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])]
         last = np.where(np.eye(n, dtype=bool)[:, None, :], itself[:, None, None], table[:, -1:])
         return np.concatenate([table[:, :-1], last], axis=1)
+
+
+def _worst_sequence(h: np.ndarray, m: int, q: int) -> list[int] | None:
+    """The sequence of label m and query q with the largest harm, if that is not negative."""
+    tokens = h[:-1].argmax(axis=1)
+    if q != m and m not in tokens:
+        if len(tokens) == 0:
+            return None
+        tokens[int(np.argmin(h[np.arange(len(tokens)), tokens] - h[:-1, m]))] = m
+    total = h[np.arange(len(tokens)), tokens].sum() + h[-1, q]
+    return None if total < 0 else [*tokens.tolist(), q]
 
 
 def _groups(labels: list[int], size: int) -> list[list[int]]:
