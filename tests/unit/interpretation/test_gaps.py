@@ -17,15 +17,13 @@ def test_a_perfect_model_needs_gap_one_everywhere():
 
 
 def test_a_known_gap_of_two():
-    # Neighbours get the same attention as the label (pairs 0 1 and 2 3), tokens further away next to none. Three outputs, two positions.
-    # A label shared with an equally attended token ties; one with a token two below is right.
+    # Tokens 0 and 1 get equal attention, as do 2 and 3, which get nearly all of it: a label beside its equal ties.
     EQKE = np.tile([0.0, 0.0, 100.0, 100.0], (4, 1))
     found = gap_distribution(weights_from_tables(EQKE, np.zeros((4, 2)), 50 * np.eye(4), np.zeros((2, 4)), np.zeros((4, 4))))
-    # Strata (query, label, others), each with its number of sequences, and the smallest gap that works:
-    # no others: 4 sequences, gap 1. Label 1: q=1 with one other (1 sequence) and q=0 (1): none, as 0 ties with 1.
-    # Label 2, others 0 and 1 far below: q=2 (2 sequences), q=0, q=1 (1 each): gap 1.
-    # Label 3: q=3 with one other below (3 sequences): gap 2 leaves out the tie with 2; q=0, q=1: gap 1; q=2: none.
-    # For q=0 and q=1 the only other token is the query, but the bound allows any token up to 3 - gap: gap 2.
+    # Sequences by label and query, with the smallest gap that works:
+    # no other token: 4 sequences, any gap. Label 1: queries 1 and 0, one sequence each: none, as 0 ties with 1.
+    # Label 2: query 2 (2 sequences), queries 0 and 1 (1 each): gap 1. Label 3: query 3 (3 sequences), queries 0 and 1 (1 each): gap 2,
+    # as the bound allows for every token up to 3 - gap; query 2 (1 sequence): none.
     assert found.histogram.counts == (4 + 4, 3 + 2, 0) and found.without_gap == 3
     assert found.total == 16 and found.covered == 4 + 4 + 2 + 2  # gap 2 below 3 covers others 0 and 1: two of the three
     assert found.statistics()["gap_none_fraction"] == 3 / 16
