@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from compactproofs.certificates import Certificate, certify, check
     from compactproofs.checker import Verdict
     from compactproofs.errors import CompactProofsError
+    from compactproofs.interpretation import Interpretation, interpret, summarise
     from compactproofs.measuring import Accuracy, accuracy
     from compactproofs.model.files import from_transformer_lens, load, save
     from compactproofs.model.forward import forward
@@ -39,6 +40,7 @@ __all__ = [
     "Certificate",
     "CompactProofsError",
     "Cubic",
+    "Interpretation",
     "MaxOfK",
     "Proof",
     "Subcubic",
@@ -57,11 +59,13 @@ __all__ = [
     "check",
     "forward",
     "from_transformer_lens",
+    "interpret",
     "load",
     "prove",
     "prove_many",
     "save",
     "strategies",
+    "summarise",
     "train",
     "zoo",
 ]
@@ -71,6 +75,7 @@ _HOME = {
     "Certificate": "compactproofs.certificates",
     "CompactProofsError": "compactproofs.errors",
     "Cubic": "compactproofs.strategies.cubic",
+    "Interpretation": "compactproofs.interpretation",
     "MaxOfK": "compactproofs.tasks",
     "Proof": "compactproofs.strategies.base",
     "Subcubic": "compactproofs.strategies.subcubic",
@@ -89,10 +94,12 @@ _HOME = {
     "check": "compactproofs.certificates",
     "forward": "compactproofs.model.forward",
     "from_transformer_lens": "compactproofs.model.files",
+    "interpret": "compactproofs.interpretation",
     "load": "compactproofs.model.files",
     "prove": "compactproofs.proving",
     "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",
+    "summarise": "compactproofs.interpretation",
     "train": "compactproofs.model.training",
     "zoo": "compactproofs.model.zoo",
 }

@@ -20,6 +20,7 @@ FILES = (
     "counting/additive.py",
     "counting/grid.py",
     "counting/kernels.py",
+    "interpretation/ablation_kernel.py",
     "strategies/subcubic/published_search.py",
     "strategies/threshold/enumeration.py",
     "strategies/threshold/pairs.py",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, prove, report, strategies, train
+from compactproofs.cli import accuracy, check, demo, interpret, prove, report, strategies, train
 from compactproofs.errors import CompactProofsError
 from compactproofs.version import __version__
 
@@ -38,6 +38,7 @@ app.command("demo")(demo.demo)
 app.command("prove")(prove.prove)
 app.command("accuracy")(accuracy.accuracy)
 app.command("check")(check.check)
+app.command("interpret")(interpret.interpret)
 app.command("strategies")(strategies.strategies)
 app.command("report")(report.report)
 app.command("train")(train.train)

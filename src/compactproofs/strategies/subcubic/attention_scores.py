@@ -104,7 +104,7 @@ def approximate_scores(error: AttentionError, weights: Weights, directions: Dire
         if error in _RANK_ONE:
             factors, X1, Y1 = _rank_one(Eq, Q, W_K, Ek, directions)
             return Scores(_outer_sum(factors), _rank_one_error(error, X1, Y1), EQKP, factors)
-        factors, rest = _peeled(Eq, Q, W_K, Ek, directions)
+        factors, rest = peeled(Eq, Q, W_K, Ek, directions)
         return Scores(_outer_sum(factors), _peeled_error(error, rest), EQKP, factors)
 
 
@@ -134,8 +134,8 @@ def _rank_one_error(error: AttentionError, X1: Any, Y1: Any) -> Any:
     return row_diff.spread_of_product_upper(X1, Y1, mean=error is AttentionError.MEAN_MAX_DIFF)
 
 
-def _peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
-    """EQKE minus a product of four small matrices, as a sum of six outer products."""
+def peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+    """EQKE minus a product of four small matrices, as a sum of six outer products; and the four (q', Q', K'^T, k'^T)."""
     a1, q_rest = _peel(Eq, d.query)
     a2, q_last = _peel(q_rest, d.second_query)
     b1, k_rest = _peel(Ek, d.key)
