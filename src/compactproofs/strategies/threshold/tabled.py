@@ -369,6 +369,7 @@ class _Run:
 
 def _worst_sequence(h: np.ndarray, m: int, q: int) -> list[int] | None:
     """The sequence of label m and query q with the largest harm, if that is not negative."""
+    h = np.clip(np.where(np.isnan(h), np.inf, h), -1e300, 1e300)
     tokens = h[:-1].argmax(axis=1)
     if q != m and m not in tokens:
         if len(tokens) == 0:
