@@ -33,13 +33,15 @@ def report(
     output = Output(json_path)
     from compactproofs.errors import ReportError
     from compactproofs.model.files import write_atomically
+    from compactproofs.model.zoo import ZOO_NAMES
     from compactproofs.reports.page import page
     from compactproofs.reports.results import read_all
 
     target = Path(out)
     if not target.parent.is_dir():
         raise ReportError(f"--out {target}: the folder {target.parent} does not exist")
-    models = read_all(Path(source)) if Path(source).is_dir() else [_collected(source, target, seconds, output)]
+    stored = source not in ZOO_NAMES and Path(source).is_dir()
+    models = read_all(Path(source)) if stored else [_collected(source, target, seconds, output)]
     write_atomically(target, page(models).encode())
     size = target.stat().st_size
     output.say(f"report: {target} ({size / 1e6:.1f} MB), about {len(models)} model{'s' if len(models) > 1 else ''}")
