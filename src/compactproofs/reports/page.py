@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from compactproofs.errors import MissingExtraError
+from compactproofs.interpretation.explanations import SECTIONS
 from compactproofs.reports import distribution, figures
 from compactproofs.reports.results import ModelResults
 
@@ -172,9 +173,13 @@ def _mechanism(captions: dict[str, str]) -> str:
 
 
 def _measurements(measurements: dict[str, Any]) -> str:
-    scalars = measurements.get("statistics", {})
-    rows = [[name, f"{value:.6g}"] for name, value in scalars.items() if isinstance(value, int | float)]
-    return _table(["measurement", "value"], rows) if rows else "<p>None were made.</p>"
+    values = measurements.get("statistics", {})
+    parts = []
+    for title, meanings in SECTIONS.items():
+        rows = [[name, "-" if values[name] is None else f"{values[name]:.6g}", text] for name, text in meanings.items() if name in values]
+        if rows:
+            parts.append(f"<h3>{html.escape(title)}</h3>" + _table(["measurement", "value", "meaning"], rows))
+    return "".join(parts) or "<p>None were made.</p>"
 
 
 def _proofs(proofs: list[dict[str, Any]]) -> str:
