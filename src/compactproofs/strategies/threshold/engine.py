@@ -56,7 +56,7 @@ class Failures:
     lower_by: dict[int, Effort | None] = field(default_factory=dict)
     """The same for lower bounds."""
 
-    def tighten(self, query: int, upper: int, lower: int, effort: Effort | None) -> None:
+    def tighten(self, query: int, upper: int, lower: int, effort: Effort | None = None) -> None:
         """Keep the better of old and new bounds. Bounds that contradict each other can only be an error of this package."""
         if upper < self.upper[query]:
             self.upper[query], self.upper_by[query] = upper, effort
