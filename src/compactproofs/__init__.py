@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ThresholdQuadraticPooled,
         ThresholdQuartic,
     )
+    from compactproofs.sweeps.sweep import SweepSummary, sweep
     from compactproofs.tasks import MaxOfK
     from compactproofs.version import __version__
 
@@ -42,6 +43,7 @@ __all__ = [
     "MaxOfK",
     "Proof",
     "Subcubic",
+    "SweepSummary",
     "ThresholdBest",
     "ThresholdBlocks",
     "ThresholdCubic",
@@ -62,6 +64,7 @@ __all__ = [
     "prove_many",
     "save",
     "strategies",
+    "sweep",
     "train",
     "zoo",
 ]
@@ -74,6 +77,7 @@ _HOME = {
     "MaxOfK": "compactproofs.tasks",
     "Proof": "compactproofs.strategies.base",
     "Subcubic": "compactproofs.strategies.subcubic",
+    "SweepSummary": "compactproofs.sweeps.sweep",
     "ThresholdBest": "compactproofs.strategies.threshold",
     "ThresholdBlocks": "compactproofs.strategies.threshold",
     "ThresholdCubic": "compactproofs.strategies.threshold",
@@ -93,6 +97,7 @@ _HOME = {
     "prove": "compactproofs.proving",
     "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",
+    "sweep": "compactproofs.sweeps.sweep",
     "train": "compactproofs.model.training",
     "zoo": "compactproofs.model.zoo",
 }

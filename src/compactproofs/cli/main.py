@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, prove, report, strategies, train
+from compactproofs.cli import accuracy, check, demo, prove, report, strategies, sweep, train
 from compactproofs.errors import CompactProofsError
 from compactproofs.version import __version__
 
@@ -41,6 +41,7 @@ app.command("check")(check.check)
 app.command("strategies")(strategies.strategies)
 app.command("report")(report.report)
 app.command("train")(train.train)
+app.command("sweep")(sweep.sweep)
 
 
 def main() -> None:
