@@ -27,10 +27,9 @@ def run(*arguments):
     return subprocess.run([COMMAND, "sweep", *map(str, arguments)], capture_output=True, text=True)
 
 
-def start(*arguments):
-    return subprocess.Popen(
-        [COMMAND, "sweep", *map(str, arguments)], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def start(*arguments, stderr=subprocess.DEVNULL):
+    command = [COMMAND, "sweep", *map(str, arguments)]
+    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=stderr, text=True)
 
 
 def parts(out):
@@ -86,13 +85,15 @@ def test_workers_do_not_outlive_a_sweep_that_was_killed(models, tmp_path):
 
 
 def test_ctrl_c_leaves_whole_parts_only(models, tmp_path):
-    out = tmp_path / "out"
-    process = start(models, "--out", out, "--workers", 2, *STRATEGIES)
+    out, errors = tmp_path / "out", tmp_path / "stderr"
+    with errors.open("w") as stderr:
+        process = start(models, "--out", out, "--workers", 2, *STRATEGIES, stderr=stderr)
     wait_for_parts(process, out, 1)
     children = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(20) == 130
     assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert errors.read_text() == f"interrupted; finished models are kept in {out}, the same command goes on\n"
     assert 1 <= len(parts(out)) < MODELS and len(list(out.iterdir())) == len(parts(out))
     assert len(rows(out)) == len(LABELS) * len(parts(out))
 

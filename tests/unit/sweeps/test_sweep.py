@@ -1,8 +1,10 @@
 """Sweeps in a local pool: what is kept, what is skipped, what is recorded when things go wrong."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -118,10 +120,27 @@ def test_the_model_that_kills_its_worker_is_recorded_and_no_other(models, tmp_pa
     assert failed[:2] == ("seed1-deadly.safetensors", None) and "died twice" in failed[3]
 
 
-def test_an_accident_of_a_worker_costs_nothing(models, tmp_path):
-    plan = plan_sweep(models, [Kills(3, once=str(tmp_path / "flag")), Cubic()])
-    assert counts(run_plan(plan, tmp_path / "out", LocalPool(2))) == (4, 0, 0)
-    assert (tmp_path / "flag").exists() and len(results(tmp_path / "out")) == 8
+@pytest.mark.parametrize("n_ctx", [2, 3])  # 3 is also the length of the tiny model for which kernels are compiled
+def test_an_accident_of_a_worker_costs_nothing(models, tmp_path, n_ctx):
+    cp.save(random_weights(5, n_ctx=2), models / "seed1-short.safetensors")
+    plan = plan_sweep(models, [Kills(n_ctx, once=str(tmp_path / "flag")), Cubic()])
+    assert counts(run_plan(plan, tmp_path / "out", LocalPool(2))) == (5, 0, 0)
+    assert (tmp_path / "flag").exists() and len(results(tmp_path / "out")) == 10
+
+
+def test_ctrl_c_is_for_the_parent_which_does_not_wait_for_tasks():
+    started = time.monotonic()
+
+    def interrupted():
+        with LocalPool(1).open() as executor:
+            assert executor.submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN
+            executor.submit(time.sleep, 60)
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - started < 30
 
 
 def test_workers_have_one_thread(models, tmp_path, monkeypatch):
@@ -131,7 +150,7 @@ def test_workers_have_one_thread(models, tmp_path, monkeypatch):
     run_plan(plan_sweep(models, [Environment()]), tmp_path / "out", LocalPool(2))
     assert dict(os.environ) == before
     found = set(results(tmp_path / "out", "correct_at_least, arithmetic"))
-    assert found == {("1", "OPENBLAS_NUM_THREADS=1 threads=0")}
+    assert found == {("1", "OPENBLAS_NUM_THREADS=1 BLAS=1")}
 
 
 def test_accuracy_is_sampled_where_brute_force_takes_too_long():
