@@ -43,5 +43,5 @@ clean:
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) -e '.[train,report,dev]'
+	$(PIP) -e '.[train,report,sweep,dev]'
 	touch $@

@@ -11,7 +11,8 @@ from numba import njit
 
 import compactproofs as cp
 from compactproofs.circuits import float_circuits
-from compactproofs.counting.brute_force import available_cores, brute_force
+from compactproofs.cores import available_cores
+from compactproofs.counting.brute_force import brute_force
 from compactproofs.tasks import task_for
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ThresholdQuadraticPooled,
         ThresholdQuartic,
     )
+    from compactproofs.sweeps.sweep import SweepSummary, sweep
     from compactproofs.tasks import MaxOfK
     from compactproofs.version import __version__
 
@@ -44,6 +45,7 @@ __all__ = [
     "MaxOfK",
     "Proof",
     "Subcubic",
+    "SweepSummary",
     "ThresholdBest",
     "ThresholdBlocks",
     "ThresholdCubic",
@@ -66,6 +68,7 @@ __all__ = [
     "save",
     "strategies",
     "summarise",
+    "sweep",
     "train",
     "zoo",
 ]
@@ -79,6 +82,7 @@ _HOME = {
     "MaxOfK": "compactproofs.tasks",
     "Proof": "compactproofs.strategies.base",
     "Subcubic": "compactproofs.strategies.subcubic",
+    "SweepSummary": "compactproofs.sweeps.sweep",
     "ThresholdBest": "compactproofs.strategies.threshold",
     "ThresholdBlocks": "compactproofs.strategies.threshold",
     "ThresholdCubic": "compactproofs.strategies.threshold",
@@ -100,6 +104,7 @@ _HOME = {
     "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",
     "summarise": "compactproofs.interpretation",
+    "sweep": "compactproofs.sweeps.sweep",
     "train": "compactproofs.model.training",
     "zoo": "compactproofs.model.zoo",
 }

@@ -34,3 +34,7 @@ class CertificateError(CompactProofsError):
 
 class ReportError(CompactProofsError):
     """Result files cannot be read, or a report cannot be made from them."""
+
+
+class SweepError(CompactProofsError):
+    """A sweep cannot be planned or carried out, or its results cannot be read."""

@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from compactproofs.arrays.rounding import round_down, round_up
-from compactproofs.counting.brute_force import Progress, brute_force
+from compactproofs.counting.brute_force import SHARED_KEY, Progress, brute_force
 from compactproofs.counting.clopper_pearson import clopper_pearson
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import TaskError
 from compactproofs.model.weights import Weights
+from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask, task_for
 from compactproofs.version import __version__
 
@@ -73,10 +74,12 @@ def accuracy(
     confidence: float = 0.99,
     seed: int = 0,
     progress: Progress | None = None,
+    shared: Shared | None = None,
 ) -> Accuracy:
     """Measure the accuracy over all input sequences, exactly, or over `samples` random ones.
 
     Raises `InfeasibleError` with an estimate if brute force would take longer than `seconds` (None: no limit).
+    With the memory `shared` of earlier proofs of the same model and task, brute force is not repeated.
 
     Example:
         >>> import compactproofs as cp
@@ -92,7 +95,7 @@ def accuracy(
     started = time.perf_counter()
     if samples is None:
         method, confidence = "brute-force", 1.0
-        count = brute_force(weights, task, seconds=seconds, progress=progress)
+        count = (shared or Shared()).get(SHARED_KEY, lambda: brute_force(weights, task, seconds=seconds, progress=progress))
         least, most = Fraction(count.correct, count.total), Fraction(count.correct + count.undecided, count.total)
         interval = round_down(least), round_up(most)
     else:

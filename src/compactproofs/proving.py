@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from compactproofs.counting.brute_force import Progress, available_cores
+from compactproofs.cores import available_cores
+from compactproofs.counting.brute_force import Progress
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request, Subject

@@ -31,7 +31,7 @@ def small_model(tmp_path):
 
 def test_help_lists_the_verbs():
     text = run("--help").stdout
-    for verb in ("demo", "prove", "check", "accuracy", "interpret", "report", "strategies", "train"):
+    for verb in ("demo", "prove", "check", "accuracy", "interpret", "report", "strategies", "sweep", "train"):
         assert verb in text
         assert "Usage" in run(verb, "--help").stdout
     assert run("--version").stdout == f"compactproofs {cp.__version__}\n"

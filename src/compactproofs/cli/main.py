@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, interpret, prove, report, strategies, train
+from compactproofs.cli import accuracy, check, demo, interpret, prove, report, strategies, sweep, train
 from compactproofs.errors import CompactProofsError
 from compactproofs.version import __version__
 
@@ -42,6 +42,7 @@ app.command("interpret")(interpret.interpret)
 app.command("strategies")(strategies.strategies)
 app.command("report")(report.report)
 app.command("train")(train.train)
+app.command("sweep")(sweep.sweep)
 
 
 def main() -> None:

@@ -89,20 +89,42 @@ def brief_integer(value: int) -> str:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error if that is a terminal; yields the callback that moves it, or None."""
+def progress_bar(title: str, unit: str | None = None) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error if that is a terminal; yields the callback that moves it, or None.
+
+    With a `unit` such as models it shows how many are done and how fast.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    counted = [] if unit is None else [TextColumn("{task.completed:.0f}/{task.total:.0f}"), TextColumn("{task.fields[rate]}")]
     with Progress(
         *Progress.get_default_columns()[:-1],
+        *counted,
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        speed_estimate_period=30.0 if unit is None else 3600.0,  # a model may take minutes
     ) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=float(done), total=float(total))
+        task = bar.add_task(title, total=None if unit is None else 0, rate="")
+
+        def move(done: int, total: int) -> None:
+            bar.update(task, completed=float(done), total=float(total))
+            if unit is not None:
+                bar.update(task, rate=rate_in_words(bar.tasks[0].speed, unit))
+
+        yield move
+
+
+def rate_in_words(speed: float | None, unit: str) -> str:
+    """Models per second, or per minute or hour if there are few."""
+    if not speed:
+        return ""
+    for name, size in (("s", 1.0), ("min", 60.0)):
+        if speed * size >= 1:
+            return f"{speed * size:.3g} {unit}/{name}"
+    return f"{speed * 3600:.3g} {unit}/h"

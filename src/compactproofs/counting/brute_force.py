@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from compactproofs.arrays.environment import require_ieee754
+from compactproofs.cores import available_cores
 from compactproofs.counting import kernels
 from compactproofs.counting.evaluation import Evaluation, prepare
 from compactproofs.counting.exact_sign import ExactNetwork
@@ -23,6 +23,9 @@ from compactproofs.tasks import AbstractTask, check_fits
 
 MAX_EXACT_DECISIONS = 100_000
 """At most so many sequences are decided again in exact arithmetic (about 0.3 ms each); the rest count as undecided."""
+
+SHARED_KEY = "brute force"
+"""Under which the count of a model and its task is kept in a memory of intermediate results."""
 
 _COMPARISONS_PER_CALL = 2**28
 
@@ -149,11 +152,6 @@ def estimate_seconds(weights: Weights, task: AbstractTask, evaluation: Evaluatio
         return float(elapsed / sample / threads * float(prefixes * weights.d_vocab))
     except OverflowError:
         return math.inf
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def _calls(weights: Weights) -> Iterator[_Call]:

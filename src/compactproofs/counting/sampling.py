@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from compactproofs.counting.brute_force import ExactCount, Progress, available_cores, decide
+from compactproofs.cores import available_cores
+from compactproofs.counting.brute_force import ExactCount, Progress, decide
 from compactproofs.counting.evaluation import prepare
 from compactproofs.model.weights import Weights
 from compactproofs.tasks import AbstractTask, check_fits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compactproofs.counting.brute_force import brute_force
+from compactproofs.counting.brute_force import SHARED_KEY, brute_force
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.tasks import AbstractTask
@@ -38,7 +38,9 @@ class BruteForce(AbstractStrategy):
         Cost: O(d_vocab^n_ctx d_vocab_out), sharing work between sequences; `length` charges a full forward pass each, as the paper does.
         Source: definition of accuracy.
         """
-        count = brute_force(request.weights, request.task, seconds=request.seconds, progress=request.progress)
+        count = request.shared.get(
+            SHARED_KEY, lambda: brute_force(request.weights, request.task, seconds=request.seconds, progress=request.progress)
+        )
         most = count.correct + count.undecided if request.upper else None
         return Bound(count.correct, most, "float64 with a proven error bound, exact arithmetic where that does not decide")
 

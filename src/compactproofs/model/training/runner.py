@@ -12,6 +12,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, ModelError
 from compactproofs.model.files import load, save, training_record
 from compactproofs.model.training.recipe import Recipe
@@ -111,8 +112,6 @@ def _record(trained: TrainedTensors, seconds: float, recipe: Recipe) -> dict[str
 def _train_groups(
     recipe: Recipe, seeds: Sequence[int], workers: int | None, progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[TrainedTensors, float]]:
-    from compactproofs.counting.brute_force import available_cores
-
     workers = workers or available_cores()
     size = max(1, min(GROUP_SIZE, -(-len(seeds) // workers)))
     groups = [seeds[i : i + size] for i in range(0, len(seeds), size)]

@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from compactproofs.arrays.environment import require_ieee754
+from compactproofs.cores import available_cores
 from compactproofs.counting.additive import count_exponent
-from compactproofs.counting.brute_force import available_cores
 from compactproofs.counting.evaluation import Evaluation, prepare
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights

@@ -13,8 +13,8 @@ from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigoro
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
 from compactproofs.circuits.tables import direct_table, score_tables, value_tables
+from compactproofs.cores import available_cores
 from compactproofs.counting.additive import count_exponent
-from compactproofs.counting.brute_force import available_cores
 from compactproofs.counting.grid import count_tables
 from compactproofs.errors import StrategyError
 from compactproofs.model.weights import Weights

@@ -1,0 +1,138 @@
+"""Who does the work: processes of this machine, or the workers of a dask scheduler. A sweep sees an `Executor` either way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from compactproofs.cores import available_cores
+from compactproofs.errors import MissingExtraError, SweepError
+from compactproofs.sweeps.threads import limit_threads, limited_children
+from compactproofs.version import __version__
+
+
+class AbstractWorkers(ABC):
+    """Where executors come from."""
+
+    local: bool
+    """Whether workers share this machine's cache of compiled kernels."""
+
+    @property
+    @abstractmethod
+    def in_flight(self) -> int:
+        """How many models may be with the executor at a time: enough to keep it busy."""
+
+    @abstractmethod
+    def open(self) -> AbstractContextManager[Executor]:
+        """A new executor. Leaving the context by an exception abandons what is running."""
+
+
+@dataclass(frozen=True)
+class LocalPool(AbstractWorkers):
+    """Processes of this machine, each with one thread."""
+
+    workers: int | None = None
+    """How many; by default one per core."""
+
+    local = True
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise SweepError(f"workers={self.workers} must be at least 1")
+
+    @property
+    def in_flight(self) -> int:
+        return 2 * (self.workers or available_cores())
+
+    @contextmanager
+    def open(self) -> Iterator[Executor]:
+        """A pool of spawned processes: nothing of this process's threads and locks is copied into them."""
+        workers = self.workers or available_cores()
+        with limited_children():
+            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker)
+            try:
+                yield pool
+            except BaseException:
+                for process in list((pool._processes or {}).values()):
+                    process.terminate()
+                raise
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class DaskScheduler(AbstractWorkers):
+    """The workers of a dask scheduler, on any number of machines. They need this package, but no files in common."""
+
+    address: str
+    """Such as `tcp://10.0.0.1:8786`."""
+    patience: float = 60.0
+    """Seconds to wait for the scheduler, and for its first worker."""
+
+    local = False
+
+    @property
+    def in_flight(self) -> int:
+        return 256
+
+    @contextmanager
+    def open(self) -> Iterator[Executor]:
+        """An executor of a new client. A task whose worker dies is given to another one by the scheduler."""
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtraError("--scheduler needs dask: pip install 'compactproofs[sweep]'") from None
+        try:
+            client = Client(self.address, timeout=self.patience, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise SweepError(f"no dask scheduler answers at {self.address} ({error})") from None
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=self.patience)
+            except TimeoutError:
+                message = f"the scheduler at {self.address} has no workers; start some with 'dask worker {self.address} --nthreads 1'"
+                raise SweepError(message) from None
+            executor = client.get_executor(pure=False)
+            try:
+                yield executor
+            finally:
+                executor.shutdown(wait=False)
+
+
+def require_ready(executor: Executor) -> None:
+    """Raise unless a worker starts and has this version of the package: the fault would otherwise be laid on the models."""
+    try:
+        version = executor.submit(_version).result()
+    except Exception as error:
+        raise SweepError(
+            f"no worker can run compactproofs ({type(error).__name__}: {error}). In a script, start the sweep under "
+            "if __name__ == '__main__':; for dask, install the package where the workers run"
+        ) from None
+    if version != __version__:
+        raise SweepError(f"a worker has compactproofs {version}, this is {__version__}; install the same version")
+
+
+def _version() -> str:
+    return __version__
+
+
+def _start_worker() -> None:
+    """Runs first in every process of the local pool."""
+    limit_threads()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what happens
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,92 @@
+"""What a sweep does: which models, which proofs, and the key under which results are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from compactproofs.errors import SweepError
+from compactproofs.proving import DEFAULT_SECONDS
+from compactproofs.strategies.base import AbstractStrategy
+from compactproofs.strategies.registry import all_strategies
+from compactproofs.strategies.registry import strategy as strategy_named
+from compactproofs.version import __version__
+
+SCHEMA = 1
+"""Changes with the columns of the parts, so that old parts are not taken for new ones."""
+
+SUFFIXES = (".safetensors", ".pth", ".pt")
+"""Files of these kinds are models."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done to every model. Small enough to travel with each of them."""
+
+    strategies: tuple[AbstractStrategy, ...]
+    upper: bool = False
+    """Whether upper bounds are proven too."""
+    seconds: float = DEFAULT_SECONDS
+    """Limit for a single strategy, and for exact accuracy by brute force."""
+    samples: int = 100_000
+    """Sequences sampled where brute force is out of reach."""
+    sampling_seed: int = 0
+    version: str = field(default=__version__)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strategies", tuple(dict.fromkeys(self.strategies)))
+        if not self.strategies:
+            raise SweepError("a sweep needs at least one strategy")
+        if not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise SweepError(f"seconds={self.seconds} must be a positive number: a sweep should not wait for ever for one proof")
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change with the strategies (not their order), the parameters and the package version."""
+        content = {
+            "schema": SCHEMA,
+            "version": self.version,
+            "strategies": sorted(json.dumps([s.name, s.parameters], sort_keys=True) for s in self.strategies),
+            "upper": self.upper,
+            "seconds": float(self.seconds),
+            "samples": self.samples,
+            "sampling_seed": self.sampling_seed,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Models and what is done to them."""
+
+    folder: Path
+    models: tuple[Path, ...]
+    """Model files in the folder."""
+    work: Work
+
+    def name(self, model: Path) -> str:
+        """How results call a model: its path within the folder."""
+        return model.relative_to(self.folder).as_posix()
+
+
+def plan_sweep(folder: Path, strategies: Sequence[str | AbstractStrategy] | None = None, **parameters: Any) -> Plan:
+    """Plan to prove about every model in a folder and the folders in it; by default with every strategy, repaired and published.
+
+    Args:
+        folder: where the models are.
+        strategies: names or objects.
+        **parameters: fields of `Work`, such as `upper` and `seconds`.
+    """
+    if not folder.is_dir():
+        raise SweepError(f"{folder} is not a folder; expected one with model files ({', '.join(SUFFIXES)})")
+    models = tuple(sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith(".")))
+    if not models:
+        raise SweepError(f"no models in {folder}: expected files that end in {', '.join(SUFFIXES)}")
+    chosen = all_strategies(None, "both") if strategies is None else [strategy_named(s) if isinstance(s, str) else s for s in strategies]
+    return Plan(folder, models, Work(tuple(chosen), **parameters))

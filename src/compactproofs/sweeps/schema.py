@@ -1,0 +1,71 @@
+"""The columns of a result part, with the types they have in Parquet. Counts are decimal strings: they exceed every integer type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+"""One strategy on one model: a value for each column."""
+
+COLUMNS = {
+    "plan": "VARCHAR",
+    "version": "VARCHAR",
+    "upper_wanted": "BOOLEAN",
+    "seconds_allowed": "DOUBLE",
+    "model": "VARCHAR",
+    "weights_sha256": "VARCHAR",
+    "d_vocab": "INTEGER",
+    "d_vocab_out": "INTEGER",
+    "d_model": "INTEGER",
+    "d_head": "INTEGER",
+    "n_ctx": "INTEGER",
+    "assumptions": "VARCHAR",
+    "accuracy": "DOUBLE",
+    "accuracy_low": "DOUBLE",
+    "accuracy_high": "DOUBLE",
+    "accuracy_method": "VARCHAR",
+    "accuracy_correct": "VARCHAR",
+    "accuracy_total": "VARCHAR",
+    "accuracy_confidence": "DOUBLE",
+    "sampling_seed": "BIGINT",
+    "singular_ratio": "DOUBLE",
+    "strategy": "VARCHAR",
+    "label": "VARCHAR",
+    "family": "VARCHAR",
+    "parameters": "VARCHAR",
+    "variant": "VARCHAR",
+    "sound": "BOOLEAN",
+    "status": "VARCHAR",
+    "reason": "VARCHAR",
+    "lower": "DOUBLE",
+    "upper": "DOUBLE",
+    "correct_at_least": "VARCHAR",
+    "correct_at_most": "VARCHAR",
+    "total": "VARCHAR",
+    "flops": "VARCHAR",
+    "flops_breakdown": "VARCHAR",
+    "integer_ops": "VARCHAR",
+    "unexplained_dimensions": "VARCHAR",
+    "seconds": "DOUBLE",
+    "arithmetic": "VARCHAR",
+    "theorem": "VARCHAR",
+}
+
+FAILED = "failed"
+"""The `status` of what went wrong; `reason` says why. A failure of the model as a whole has no strategy."""
+
+
+def row(*parts: Row, **values: Any) -> Row:
+    """A row with every column; what is not given is null."""
+    given: Row = {}
+    for part in (*parts, values):
+        given |= part
+    unknown = given.keys() - COLUMNS.keys()
+    if unknown:
+        raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
+    return {name: given.get(name) for name in COLUMNS}
+
+
+def failure(error: BaseException) -> Row:
+    """The columns that record what went wrong."""
+    return {"status": FAILED, "reason": f"{type(error).__name__}: {error}"}

@@ -1,0 +1,140 @@
+"""`compactproofs sweep` as a user runs it, and as the system kills it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import compactproofs as cp
+from compactproofs.cli.output import rate_in_words
+from compactproofs.strategies.subcubic import AttentionError, DirectPath
+from compactproofs.sweeps.parts import open_results
+from models import random_weights
+
+COMMAND = Path(sys.executable).parent / "compactproofs"
+MODELS = 8
+LABELS = ["cubic", "brute-force", *(f"subcubic/{path}/{error}/envelope" for path in DirectPath for error in list(AttentionError)[:5])]
+STRATEGIES = [word for label in LABELS for word in ("--strategy", label)]
+
+
+def run(*arguments):
+    return subprocess.run([COMMAND, "sweep", *map(str, arguments)], capture_output=True, text=True)
+
+
+def start(*arguments, stderr=subprocess.DEVNULL):
+    command = [COMMAND, "sweep", *map(str, arguments)]
+    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=stderr, text=True)
+
+
+def parts(out):
+    return list(out.glob("*.parquet")) if out.exists() else []
+
+
+def wait_for_parts(process, out, count):
+    while len(parts(out)) < count:
+        assert process.poll() is None, "finished before it could be killed"
+        time.sleep(0.005)
+
+
+def rows(out):
+    with open_results(out) as results:
+        return results.sql("SELECT * EXCLUDE (seconds) FROM results ORDER BY model, label, variant").fetchall()
+
+
+@pytest.fixture
+def models(tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for seed in range(MODELS):
+        cp.save(random_weights(seed), folder / f"seed{seed}.safetensors")
+    return folder
+
+
+def test_killed_at_any_moment_and_resumed_gives_the_same_rows_once(models, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert run(models, "--out", whole, *STRATEGIES).returncode == 0
+    for count in (0, 1, 4):
+        process = start(models, "--out", out, "--workers", 2, *STRATEGIES)
+        if count == 0:
+            time.sleep(0.5)
+        wait_for_parts(process, out, count)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert count <= len(parts(out)) < MODELS
+    kept = len(parts(out))
+    data = json.loads(run(models, "--out", out, *STRATEGIES, "--json", "-").stdout)
+    assert (data["done"], data["skipped"], data["failed"]) == (MODELS - kept, kept, 0)
+    assert len(parts(out)) == MODELS and len(rows(out)) == MODELS * len(LABELS)
+    assert rows(out) == rows(whole)
+
+
+def test_workers_do_not_outlive_a_sweep_that_was_killed(models, tmp_path):
+    process = start(models, "--out", tmp_path / "out", "--workers", 2, *STRATEGIES)
+    wait_for_parts(process, tmp_path / "out", 1)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    assert len(children) >= 2
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+
+
+def test_ctrl_c_leaves_whole_parts_only(models, tmp_path):
+    out, errors = tmp_path / "out", tmp_path / "stderr"
+    with errors.open("w") as stderr:
+        process = start(models, "--out", out, "--workers", 2, *STRATEGIES, stderr=stderr)
+    wait_for_parts(process, out, 1)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(20) == 130
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert errors.read_text() == f"interrupted; finished models are kept in {out}, the same command goes on\n"
+    assert 1 <= len(parts(out)) < MODELS and len(list(out.iterdir())) == len(parts(out))
+    assert len(rows(out)) == len(LABELS) * len(parts(out))
+
+
+def test_the_summary_counts_and_shows_failures(models, tmp_path):
+    out, csv = tmp_path / "out", tmp_path / "results.csv"
+    (models / "bad.safetensors").write_bytes(b"no model")
+    said = run(models, "--out", out, "--strategy", "cubic", "--strategy", "brute-force", "--upper", "--workers", 1, "--csv", csv)
+    assert said.returncode == 0, said.stderr
+    lines = said.stdout.splitlines()
+    assert lines[0].startswith(f"{MODELS} done, 0 skipped, 1 failed in ") and lines[1] == "1 failed row in the results:"
+    assert "bad.safetensors  (whole model)  ModelError: " in lines[2]
+    assert lines[-1] == f"{csv}: {2 * MODELS + 1} rows" and len(csv.read_text().splitlines()) == 2 * MODELS + 2
+    query = lines[-2].strip()
+    with open_results(out) as results:
+        assert [row[0] for row in results.sql(query).fetchall()] == ["bad.safetensors"]
+
+    again = run(models, "--out", out, "--strategy", "brute-force", "--strategy", "cubic", "--upper", "--json", "-")
+    data = json.loads(again.stdout)
+    assert (data["models"], data["strategies"]) == (MODELS + 1, 2)
+    assert (data["done"], data["skipped"], data["failed"], data["failed_rows"]) == (0, MODELS, 1, 1)
+    (failure,) = data["failures"]
+    assert failure["model"] == "bad.safetensors" and failure["label"] is None and "not a readable" in failure["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none", "--out", "out"], "none is not a folder"),
+        ([".", "--out", "out"], "no models in ."),
+        ([".", "--out", "out", "--workers", "1", "--scheduler", "tcp://127.0.0.1:1"], "one or the other"),
+        ([".", "--out", "out", "--csv", "nowhere/x.csv"], "does not exist"),
+        ([".", "--out", "out", "--strategy", "nonsense"], "known strategies"),
+        ([".", "--out", "out", "--family", "nonsense"], "families: "),
+    ],
+)
+def test_expected_errors_are_one_line(arguments, message, tmp_path):
+    result = subprocess.run([COMMAND, "sweep", *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2 and result.stdout == "" and message in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_rates_read_well():
+    assert [rate_in_words(speed, "models") for speed in (None, 3.21, 0.5, 0.001)] == ["", "3.21 models/s", "30 models/min", "3.6 models/h"]

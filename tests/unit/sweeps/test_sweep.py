@@ -1,0 +1,211 @@
+"""Sweeps in a local pool: what is kept, what is skipped, what is recorded when things go wrong."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import compactproofs as cp
+from compactproofs.errors import SweepError
+from compactproofs.strategies.brute_force import BruteForce
+from compactproofs.strategies.cubic import Cubic
+from compactproofs.strategies.registry import strategy
+from compactproofs.sweeps.executors import LocalPool
+from compactproofs.sweeps.parts import open_results
+from compactproofs.sweeps.plan import plan_sweep
+from compactproofs.sweeps.sweep import run_plan
+from compactproofs.sweeps.work import prove_model
+from models import random_weights
+from sweep_strategies import Environment, Kills, Raises
+
+
+@pytest.fixture
+def models(tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for seed in range(4):
+        cp.save(random_weights(seed), folder / f"seed{seed}.safetensors")
+    return folder
+
+
+def results(out, columns="model, label, status, reason"):
+    with open_results(out) as connection:
+        return connection.sql(f"SELECT {columns} FROM results ORDER BY ALL").fetchall()
+
+
+def counts(summary):
+    return summary.done, summary.skipped, summary.failed
+
+
+def test_rows_say_what_the_library_says(models, tmp_path):
+    seen = []
+    summary = cp.sweep(models, tmp_path / "out", ["cubic", "brute-force"], upper=True, workers=2, progress=lambda *p: seen.append(p))
+    assert counts(summary) == (4, 0, 0) and summary.failed_rows == 0
+    assert seen == [(done, 4) for done in range(5)]
+    for model, label, sha256, least, most, total, lower, upper, accuracy, method, ratio, flops in results(
+        tmp_path / "out",
+        "model, label, weights_sha256, correct_at_least, correct_at_most, total, lower, upper, accuracy, accuracy_method, "
+        "singular_ratio, flops",
+    ):
+        weights = cp.load(models / model)
+        proof = cp.prove(weights, label, upper=True)
+        assert sha256 == weights.sha256 and flops == str(proof.flops)
+        assert (least, most, total) == (str(proof.correct_at_least), str(proof.correct_at_most), "125")
+        assert (lower, upper) == (proof.lower, proof.upper)
+        assert accuracy == cp.accuracy(weights).accuracy and method == "brute-force"
+        values = np.linalg.svd(((weights.W_E + weights.W_pos[-1]) @ weights.W_Q) @ ((weights.W_E + weights.W_pos.mean(0)) @ weights.W_K).T)[
+            1
+        ]
+        assert ratio == pytest.approx(values[0] / values[1], rel=1e-3)
+
+
+def test_a_second_run_computes_nothing_and_a_changed_model_is_new(models, tmp_path):
+    plan, out = plan_sweep(models, ["cubic"]), tmp_path / "out"
+    run_plan(plan, out, LocalPool(1))
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert counts(run_plan(plan, out, _NoWorkers())) == (0, 4, 0)
+    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
+    cp.save(random_weights(9), models / "seed2.safetensors")
+    cp.save(random_weights(3), models / "same-as-seed3.safetensors")
+    assert counts(run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))) == (1, 4, 0)
+    assert len(results(out)) == 5
+
+
+def test_a_truncated_part_is_done_again(models, tmp_path):
+    plan, out = plan_sweep(models, ["cubic"]), tmp_path / "out"
+    run_plan(plan, out, LocalPool(1))
+    expected = results(out)
+    broken = sorted(out.iterdir())[1]
+    broken.write_bytes(broken.read_bytes()[:500])
+    assert counts(run_plan(plan, out, LocalPool(1))) == (1, 3, 0)
+    assert results(out) == expected
+
+
+def test_a_file_that_is_no_model_is_a_failed_row_until_it_is_one(models, tmp_path):
+    out = tmp_path / "out"
+    (models / "bad.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00not json")
+    for expected in ((4, 0, 1), (0, 4, 1)):
+        summary = run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, LocalPool(1))
+        assert counts(summary) == expected and summary.failed_rows == 1
+        (failed,) = [row for row in results(out) if row[2] == "failed"]
+        assert failed[:2] == ("bad.safetensors", None) and "ModelError" in failed[3] and "not a readable safetensors file" in failed[3]
+        assert len(results(out)) == 9
+    cp.save(random_weights(10), models / "bad.safetensors")
+    assert counts(run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, LocalPool(1))) == (1, 4, 0)
+    assert len(results(out)) == 10 and all(row[2] == "proven" for row in results(out))
+
+
+def test_a_strategy_that_raises_is_a_failed_row_and_the_others_are_kept(models, tmp_path):
+    plan, out = plan_sweep(models, [Raises(), Cubic()]), tmp_path / "out"
+    summary = run_plan(plan, out, LocalPool(1))
+    assert counts(summary) == (0, 0, 4) and summary.failed_rows == 4
+    assert sorted({row[1:] for row in results(out)}) == [("cubic", "proven", None), ("raises", "failed", "ZeroDivisionError: on purpose")]
+    again = run_plan(plan, out, _NoWorkers())
+    assert counts(again) == (0, 4, 0) and again.failed_rows == 4
+    assert counts(run_plan(plan, out, LocalPool(1), retry_failed=True)) == (0, 0, 4)
+    assert len(results(out)) == 8
+
+
+def test_the_model_that_kills_its_worker_is_recorded_and_no_other(models, tmp_path):
+    cp.save(random_weights(5, n_ctx=2), models / "seed1-deadly.safetensors")
+    summary = run_plan(plan_sweep(models, [Kills(2), Cubic()]), tmp_path / "out", LocalPool(2))
+    assert counts(summary) == (4, 0, 1)
+    rows = results(tmp_path / "out")
+    assert len(rows) == 9
+    (failed,) = [row for row in rows if row[2] == "failed"]
+    assert failed[:2] == ("seed1-deadly.safetensors", None) and "died twice" in failed[3]
+
+
+@pytest.mark.parametrize("n_ctx", [2, 3])  # 3 is also the length of the tiny model for which kernels are compiled
+def test_an_accident_of_a_worker_costs_nothing(models, tmp_path, n_ctx):
+    cp.save(random_weights(5, n_ctx=2), models / "seed1-short.safetensors")
+    plan = plan_sweep(models, [Kills(n_ctx, once=str(tmp_path / "flag")), Cubic()])
+    assert counts(run_plan(plan, tmp_path / "out", LocalPool(2))) == (5, 0, 0)
+    assert (tmp_path / "flag").exists() and len(results(tmp_path / "out")) == 10
+
+
+def test_ctrl_c_is_for_the_parent_which_does_not_wait_for_tasks():
+    started = time.monotonic()
+
+    def interrupted():
+        with LocalPool(1).open() as executor:
+            assert executor.submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN
+            executor.submit(time.sleep, 60)
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - started < 30
+
+
+def test_workers_have_one_thread(models, tmp_path, monkeypatch):
+    monkeypatch.delenv("COMPACTPROOFS_THREADS", raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    before = dict(os.environ)
+    run_plan(plan_sweep(models, [Environment()]), tmp_path / "out", LocalPool(2))
+    assert dict(os.environ) == before
+    found = set(results(tmp_path / "out", "correct_at_least, arithmetic"))
+    assert found == {("1", "OPENBLAS_NUM_THREADS=1 BLAS=1")}
+
+
+def test_accuracy_is_sampled_where_brute_force_takes_too_long():
+    work = plan_sweep_of(BruteForce(), seconds=1e-9, samples=50, sampling_seed=4)
+    (row,) = prove_model(work, "m", random_weights(0))
+    sampled = cp.accuracy(random_weights(0), samples=50, seed=4)
+    assert row["status"] == "infeasible" and row["accuracy_method"] == "sampling" and row["sampling_seed"] == 4
+    assert (row["accuracy_correct"], row["accuracy_total"]) == (str(sampled.correct), "50")
+    assert (row["accuracy_low"], row["accuracy_high"]) == sampled.interval
+
+
+def test_measurements_that_fail_are_a_row_of_their_own(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("compactproofs.sweeps.work.accuracy", refuse)
+    proven, failed = prove_model(plan_sweep_of(Cubic()), "m", random_weights(0))
+    assert proven["status"] == "proven" and proven["accuracy"] is None
+    assert failed["label"] is None and failed["reason"] == "MemoryError: no room"
+
+
+def test_a_worker_of_another_version_is_refused(models, tmp_path):
+    plan = plan_sweep(models, ["cubic"], version="0.0.0")
+    with pytest.raises(SweepError, match=r"planned with 0\.0\.0; install the same version"):
+        run_plan(plan, tmp_path / "out", LocalPool(1))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_script_without_the_main_guard_is_told_so(models, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"import compactproofs as cp\ncp.sweep({str(models)!r}, {str(tmp_path / 'out')!r}, ['cubic'], workers=1)\n")
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert result.returncode != 0 and "if __name__ == '__main__':" in result.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_workers_and_scheduler_exclude_each_other(models, tmp_path):
+    with pytest.raises(SweepError, match="one or the other"):
+        cp.sweep(models, tmp_path / "out", workers=1, scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(SweepError, match="at least 1"):
+        cp.sweep(models, tmp_path / "out", workers=0)
+
+
+def test_every_strategy_fits_the_columns():
+    labels = ["threshold-best", "threshold-blocks", "subcubic"]
+    work = plan_sweep_of(*map(strategy, labels), cp.Subcubic(query_handling="mean_query+diff", repaired=False))
+    assert [row["status"] for row in prove_model(work, "m", random_weights(0))] == ["proven"] * 3 + ["computed"]
+
+
+def plan_sweep_of(*strategies, **parameters):
+    from compactproofs.sweeps.plan import Work
+
+    return Work(strategies, **parameters)
+
+
+class _NoWorkers(LocalPool):
+    def open(self):
+        raise AssertionError("nothing is missing, so no workers are needed")
