@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from compactproofs.circuits.tables import Circuits, float_circuits
-from compactproofs.counting.brute_force import available_cores
+from compactproofs.cores import available_cores
 from compactproofs.errors import InfeasibleError, TaskError
 from compactproofs.interpretation import sequences
 from compactproofs.interpretation.ablation_kernel import evaluate
