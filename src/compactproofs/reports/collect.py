@@ -56,7 +56,8 @@ def collect(
     task = task_for(weights)
     chosen = default_strategies() if strategies is None else strategies
     proofs = [proof.as_json() for proof in prove_many(weights, chosen, task, upper=True, seconds=seconds, progress=progress)]
-    best = max((p for p in proofs if p["status"] == "proven"), key=lambda p: int(p["correct_at_least"]), default=None)
+    proven = [p for p in proofs if p["status"] == "proven"]
+    best = max(proven, key=lambda p: (int(p["correct_at_least"]), -p["flops"]), default=None)
     summary = {
         "format": FORMAT,
         "name": name,

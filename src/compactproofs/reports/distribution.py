@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from compactproofs.reports.figures import Figure, figure_of, kind, normalised, true_accuracy
+from compactproofs.reports.figures import FAMILIES, Figure, figure_of, kind, normalised, true_accuracy, without_brute_force
 from compactproofs.reports.results import ModelResults
+
+_MOST_DRAWN_ONE_BY_ONE = 5000
+"""Points; more are left to the graphics card."""
 
 QUANTITIES = (
     "accuracy",
@@ -45,6 +48,29 @@ def distribution_table(models: list[ModelResults]) -> list[dict[str, Any]]:
         numbers = {"mean": known.mean(), "std": known.std(), "min": least, "25 %": first, "median": median, "75 %": third, "max": most}
         rows.append({"quantity": name, **{key: float(x) for key, x in numbers.items()}, "typical": models[nearest].summary["name"]})
     return rows
+
+
+def all_proofs(models: list[ModelResults]) -> Figure:
+    """Tightness against length, every proof of every model."""
+    usable = [(model, p) for model in models for p in model.proofs if p["status"] in ("proven", "computed")]
+    data: list[Figure] = []
+    for family, (title, symbol, colour) in FAMILIES.items():
+        found = [(model, p) for model, p in usable if kind(p) == family]
+        if found:
+            data.append(
+                {
+                    "type": "scattergl" if len(usable) > _MOST_DRAWN_ONE_BY_ONE else "scatter",
+                    "mode": "markers",
+                    "name": title,
+                    "x": [p["flops"] for _, p in found],
+                    "y": [float(f"{normalised(model, p):.5f}") for model, p in found],
+                    "text": [p["label"] for _, p in found],
+                    "hovertemplate": "%{text}<br>FLOPs %{x:.3g}<br>bound / accuracy %{y:.4f}<extra></extra>",
+                    "marker": {"symbol": symbol, "size": 5, "color": colour, "opacity": 0.6},
+                }
+            )
+    figure = figure_of(data, "FLOPs to check (log scale)", "bound / true accuracy", log_x=True)
+    return without_brute_force(figure, [p for _, p in usable])
 
 
 def box_plots(models: list[ModelResults]) -> dict[str, Figure]:

@@ -70,7 +70,12 @@ def pareto(results: ModelResults) -> Figure:
             }
         )
     figure = figure_of([d for d in data if d["x"]], "FLOPs to check (log scale)", "bound / true accuracy", log_x=True)
-    short = [p["flops"] for p in usable if p["family"] != "brute-force"]
+    return without_brute_force(figure, usable)
+
+
+def without_brute_force(figure: Figure, proofs: list[dict[str, Any]]) -> Figure:
+    """Start with the range of all other proofs: brute force is so long that it would squeeze them together."""
+    short = [p["flops"] for p in proofs if p["family"] != "brute-force"]
     if short:
         figure["layout"]["xaxis"]["range"] = [math.log10(max(min(short), 1)) - 0.1, math.log10(max(max(short), 2)) + 0.4]
     return figure

@@ -66,7 +66,7 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
 
 def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
     boxes = {f"box-{i}": figure for i, figure in enumerate(distribution.box_plots(models).values())}
-    drawn = {**boxes, "singular-ratio": distribution.singular_ratio(models)}
+    drawn = {**boxes, "singular-ratio": distribution.singular_ratio(models), "all-proofs": distribution.all_proofs(models)}
     rows = distribution.distribution_table(models)
     columns = ["quantity", "mean", "std", "min", "25 %", "median", "75 %", "max", "typical"]
     cells = [[row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in columns] for row in rows]
@@ -74,6 +74,7 @@ def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
     listed = [[m.summary["name"], f"{figures.true_accuracy(m):.6f}", str(m.summary["best"]), m.summary["sha256"][:16]] for m in models]
     return [
         ("distribution", "Distribution over models", _table(columns, cells) + f'<div class="grid">{grid}</div>'),
+        ("length", "Tightness against length", _plot("all-proofs", "Every proof of every model: bound over accuracy", tall=True)),
         (
             "ratio",
             "Bounds and the singular ratio",
