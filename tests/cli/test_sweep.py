@@ -18,7 +18,8 @@ from compactproofs.sweeps.parts import open_results
 from models import random_weights
 
 COMMAND = Path(sys.executable).parent / "compactproofs"
-MODELS = 8
+MODELS = 16
+MANY = 80
 LABELS = ["cubic", "brute-force", *(f"subcubic/{path}/{error}/envelope" for path in DirectPath for error in list(AttentionError)[:5])]
 STRATEGIES = [word for label in LABELS for word in ("--strategy", label)]
 
@@ -47,13 +48,22 @@ def rows(out):
         return results.sql("SELECT * EXCLUDE (seconds) FROM results ORDER BY model, label, variant").fetchall()
 
 
-@pytest.fixture
-def models(tmp_path):
-    folder = tmp_path / "models"
+def saved_models(folder, count):
     folder.mkdir()
-    for seed in range(MODELS):
+    for seed in range(count):
         cp.save(random_weights(seed), folder / f"seed{seed}.safetensors")
     return folder
+
+
+@pytest.fixture
+def models(tmp_path):
+    return saved_models(tmp_path / "models", MODELS)
+
+
+@pytest.fixture
+def many_models(tmp_path):
+    """So many that a sweep is certainly still running after its first results, however busy the machine is."""
+    return saved_models(tmp_path / "models", MANY)
 
 
 def test_killed_at_any_moment_and_resumed_gives_the_same_rows_once(models, tmp_path):
@@ -74,8 +84,8 @@ def test_killed_at_any_moment_and_resumed_gives_the_same_rows_once(models, tmp_p
     assert rows(out) == rows(whole)
 
 
-def test_workers_do_not_outlive_a_sweep_that_was_killed(models, tmp_path):
-    process = start(models, "--out", tmp_path / "out", "--workers", 2, *STRATEGIES)
+def test_workers_do_not_outlive_a_sweep_that_was_killed(many_models, tmp_path):
+    process = start(many_models, "--out", tmp_path / "out", "--workers", 2, *STRATEGIES)
     wait_for_parts(process, tmp_path / "out", 1)
     children = psutil.Process(process.pid).children(recursive=True)
     process.kill()
@@ -84,17 +94,17 @@ def test_workers_do_not_outlive_a_sweep_that_was_killed(models, tmp_path):
     assert psutil.wait_procs(children, timeout=20)[1] == []
 
 
-def test_ctrl_c_leaves_whole_parts_only(models, tmp_path):
+def test_ctrl_c_leaves_whole_parts_only(many_models, tmp_path):
     out, errors = tmp_path / "out", tmp_path / "stderr"
     with errors.open("w") as stderr:
-        process = start(models, "--out", out, "--workers", 2, *STRATEGIES, stderr=stderr)
+        process = start(many_models, "--out", out, "--workers", 2, *STRATEGIES, stderr=stderr)
     wait_for_parts(process, out, 1)
     children = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(20) == 130
     assert psutil.wait_procs(children, timeout=20)[1] == []
     assert errors.read_text() == f"interrupted; finished models are kept in {out}, the same command goes on\n"
-    assert 1 <= len(parts(out)) < MODELS and len(list(out.iterdir())) == len(parts(out))
+    assert 1 <= len(parts(out)) < MANY and len(list(out.iterdir())) == len(parts(out))
     assert len(rows(out)) == len(LABELS) * len(parts(out))
 
 
