@@ -40,6 +40,18 @@ def weights_from_tables(EQKE, EQKP, EVOU, PVOU, EU):
     )
 
 
+def mostly_right(seed, v=5, k=3, noise=0.35):
+    """A network that mostly finds the maximum: attention grows with the token, values copy it, and noise spoils some sequences."""
+    rng = np.random.default_rng(seed)
+    return weights_from_tables(
+        EQKE=1.1 * np.arange(v)[None] + noise * rng.normal(size=(v, v)),
+        EQKP=noise * rng.normal(size=(v, k)),
+        EVOU=4 * np.eye(v) + noise * rng.normal(size=(v, v)),
+        PVOU=noise * rng.normal(size=(k, v)),
+        EU=2 * noise * rng.normal(size=(v, v)),
+    )
+
+
 def adversarial_models():
     """Named networks with ties, saturation, constant rows and dominant directions."""
     return list(_adversarial_models())

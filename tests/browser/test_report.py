@@ -2,13 +2,12 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 from compactproofs.reports.collect import collect
 from compactproofs.reports.page import page
 from compactproofs.strategies.registry import strategy
-from models import weights_from_tables
+from models import mostly_right
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
@@ -18,21 +17,12 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, 
 STRATEGIES = ["brute-force", "cubic", "subcubic/max_diff_exact/svd/envelope", "threshold-cubic"]
 
 
-def model(seed):
-    rng = np.random.default_rng(seed)
-    v, k, noise = 6, 3, 0.5
-    return weights_from_tables(
-        EQKE=1.1 * np.arange(v)[None] + noise * rng.normal(size=(v, v)),
-        EQKP=noise * rng.normal(size=(v, k)),
-        EVOU=4 * np.eye(v) + noise * rng.normal(size=(v, v)),
-        PVOU=noise * rng.normal(size=(k, v)),
-        EU=2 * noise * rng.normal(size=(v, v)),
-    )
-
-
 @pytest.fixture(scope="module")
 def results():
-    return [collect(model(seed), f"model {seed}", strategies=[strategy(name) for name in STRATEGIES]) for seed in range(4)]
+    return [
+        collect(mostly_right(seed, v=6, noise=0.5), f"model {seed}", strategies=[strategy(name) for name in STRATEGIES])
+        for seed in range(4)
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import compactproofs as cp
+from command import COMMAND, run
 from models import random_weights
-
-COMMAND = Path(sys.executable).parent / "compactproofs"
-
-
-def run(*arguments, check=True):
-    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
-    if check:
-        assert result.returncode == 0, result.stderr
-    return result
 
 
 @pytest.fixture

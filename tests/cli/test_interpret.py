@@ -2,22 +2,11 @@
 
 import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import compactproofs as cp
+from command import run
 from compactproofs.model import zoo
 from models import random_weights
-
-COMMAND = Path(sys.executable).parent / "compactproofs"
-
-
-def run(*arguments, check=True):
-    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
-    if check:
-        assert result.returncode == 0, result.stderr
-    return result
 
 
 def test_a_model_gives_json_alone_on_standard_output(tmp_path):

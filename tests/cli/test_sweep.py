@@ -4,20 +4,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 
 import compactproofs as cp
+from command import COMMAND
 from compactproofs.cli.output import rate_in_words
 from compactproofs.strategies.subcubic import AttentionError, DirectPath
 from compactproofs.sweeps.parts import open_results
 from models import random_weights
 
-COMMAND = Path(sys.executable).parent / "compactproofs"
 MODELS = 16
 MANY = 80
 LABELS = ["cubic", "brute-force", *(f"subcubic/{path}/{error}/envelope" for path in DirectPath for error in list(AttentionError)[:5])]

@@ -130,7 +130,6 @@ class PairSearch:
         return min(plain, by_class, key=lambda cover: cover.count)
 
     def _terms(self, order: np.ndarray, c: int, effort: Effort) -> list[Term]:
-        e = self.evaluation
         outputs = self.relevant(self.harmful, order, c)
         if len(outputs) == 0:
             return []
@@ -156,7 +155,7 @@ class PairSearch:
                     if best.count <= total >> 10:
                         break
                     times = min(multiplier * units[o] / max(units[p], 1e-250), _LARGEST_FACTOR)
-                    other = self._less(o, p, times, order, c, effort.steps, e)
+                    other = self._less(o, p, times, order, c, effort.steps)
                     best = other if other.count < best.count else best
             apart.append(best)
             total += best.count
@@ -178,7 +177,8 @@ class PairSearch:
         counted = count_class(self.table(h), order, c, self.m, steps, unit)
         return Term(counted.count, {"joint": [o], "weights": [1]}, counted, self.bits)
 
-    def _less(self, o: int, p: int, times: float, order: np.ndarray, c: int, steps: int, e: Evaluation) -> Term:
+    def _less(self, o: int, p: int, times: float, order: np.ndarray, c: int, steps: int) -> Term:
+        e = self.evaluation
         h = kernels.difference(self.G, self.A, o, p, times, e.tolerance, e.floor)
         counted = count_class(self.table(h), order, c, self.m, steps)
         factors = [1 << _FACTOR_BITS, round(times * 2**_FACTOR_BITS)]

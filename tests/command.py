@@ -1,0 +1,15 @@
+"""The command as a user runs it: its own process, its own exit code, its own standard output and error."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = Path(sys.executable).parent / "compactproofs"
+
+
+def run(*arguments, check=True):
+    """Run `compactproofs` with these arguments; unless told otherwise, it must succeed."""
+    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True)
+    if check:
+        assert result.returncode == 0, result.stderr
+    return result
