@@ -21,8 +21,8 @@ Where we differ by more than 20 %, for these reasons:
 - **brute force**: the published 1.41e14 is an error of the counter; a forward pass per input is 8.5e11 (our kernel executes about 3.2e9).
 - **cubic**: a threshold on one number per (query, label, token) replaces a softmax per (query, label, token, copies, order).
 - **rank-one strategies** (`svd`, `max_diff`, `mean+max_diff`, `max_diff_exact`): the paper charges checking a singular value decomposition, which a proof that holds for any direction does not need.
-- **all subcubic**: attention is $O(1)$ per entry by prefix sums instead of a softmax; the direct path of label-only sequences is not multiplied out (erratum B5), which matters for the cheap direct paths; on the other hand
-  both ends of the attention interval are evaluated, and entries with query above label, which cover no sequence, are computed along for the sake of plain array code.
+- **all subcubic**: attention is $O(1)$ per entry by prefix sums instead of a softmax; the direct path of label-only sequences is not multiplied out (erratum B5), which matters for the cheap direct paths; entries
+  with query above label, which speak of no sequence, are not looked at. On the other hand both ends of the attention interval are evaluated.
 
 """
 

@@ -43,7 +43,9 @@ def wait_for_parts(process, out, count):
 
 def rows(out):
     with open_results(out) as results:
-        return results.sql("SELECT * EXCLUDE (seconds) FROM results ORDER BY model, label, variant").fetchall()
+        return results.sql(
+            "SELECT * EXCLUDE (seconds, search_seconds, counting_seconds) FROM results ORDER BY model, label, variant"
+        ).fetchall()
 
 
 def saved_models(folder, count):

@@ -51,9 +51,10 @@ def count_covered(gaps: np.ndarray, credited: np.ndarray) -> int:
 
 
 def count_sequences(free: np.ndarray, choices: np.ndarray, n_ctx: int) -> int:
-    """The sum over entries of C(n_ctx - 1, free) choices^free, an exact integer. Choices are not negative where any position is free."""
-    most = int(choices.max(initial=0)) + 1
-    kinds = np.bincount(free * most + np.where(free > 0, choices, 0), minlength=1)
+    """The sum over entries of C(n_ctx - 1, free) choices^free, an exact integer. Choices mean nothing where no position is free."""
+    used = np.where(free > 0, choices, 0)
+    most = int(used.max(initial=0)) + 1
+    kinds = np.bincount(free * most + used, minlength=1)
     total = 0
     for kind in np.flatnonzero(kinds).tolist():
         positions, tokens = divmod(kind, most)

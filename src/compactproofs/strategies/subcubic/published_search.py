@@ -30,21 +30,25 @@ def uniform_gap_search(
     n_out = x.shape[1]
     gaps = np.ones((v, v, k), np.int64)
     attention = np.empty(v)
+    relative = np.empty(v)
     for gap in range(v - 1, 0, -1):
         for m in range(gap, v):
             T = m - gap
             W = wrong[T]
             R = delta_max[m]
+            for row in range(T + 2):
+                q = m if row == T + 1 else row
+                if R < W:
+                    relative[row] = np.exp(running_max[q, T] - approximate[q, m] + error[q])
+                else:
+                    relative[row] = np.exp(running_min[q, T] - approximate[q, m] - error[q])
             for c in range(1, k):
                 total = 0.0
                 for row in range(T + 2):
                     q = m if row == T + 1 else row
                     own = 1 if q == m else 0
-                    if R < W:
-                        ratio = most_ratio[q, c, own] * np.exp(running_max[q, T] - approximate[q, m] + error[q])
-                    else:
-                        ratio = least_ratio[q, c, own] * np.exp(running_min[q, T] - approximate[q, m] - error[q])
-                    attention[row] = 1.0 / (1.0 + ratio)
+                    ratio = most_ratio[q, c, own] if R < W else least_ratio[q, c, own]
+                    attention[row] = 1.0 / (1.0 + ratio * relative[row])
                     total += attention[row]
                 mean = total / (T + 2) if use_mean else 0.0
                 at_mean = x_max[m]

@@ -132,6 +132,13 @@ def test_count_covered_is_exact_beyond_every_float():
     assert comb(19, 10) * 63**10 > 2**63
 
 
+def test_count_covered_ignores_gaps_that_mean_nothing():
+    v, k = 5, 3
+    gaps = np.ones((v, v, k), dtype=np.int64)
+    gaps[:, :, 0] = -(2**60)  # no other token, no gap to keep
+    assert count_covered(gaps, np.ones((v, v, k), dtype=bool)) == v**k
+
+
 def test_smallest_gaps_finds_the_smallest_working_gap_of_a_monotone_bound():
     rng = np.random.default_rng(0)
     v, k = 7, 2
