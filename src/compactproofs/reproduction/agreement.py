@@ -48,24 +48,24 @@ class Agreement:
         if not self.compared:
             return "none of the published strategies was run." if self.comparisons else "nothing was published about this configuration."
         text = f"{self.agreeing} of {count(len(self.compared), 'mean')} within {FAR:g} published standard deviations{self._exceptions}."
-        if not self.published.bounds:
+        if not self.published.against_exact + self.published.against_certificate:
             return text
         if not self.published.exceeding:
-            return f"{text} No value of the authors' computation exceeds the truth on any model."
+            return f"{text} No value of the authors' computation exceeds what is known of the truth."
         how_many = f"{self.published.exceeding:,} of {count(self.published.bounds, 'value')}"
         return f"{text} {how_many} of the authors' computation exceed the truth, on {count(self.published.models, 'model')}."
 
     @property
     def _exceptions(self) -> str:
         real = [group for group in self.disagreements if not group.negligible]
-        if not real:
-            return ""
+        beyond = sum(len(group.members) for group in real)
+        hardly = len(self.compared) - self.agreeing - beyond
+        text = f"; {beyond} others differ by {NEGLIGIBLE} or more" if beyond else ""
         handlings, sides = {group.handling for group in real}, {group.higher for group in real}
-        n = sum(len(group.members) for group in real)
-        if len(handlings) > 1 or None in handlings:
-            return f"; {n} others differ by {NEGLIGIBLE} or more"
-        which = "more" if sides == {True} else "less" if sides == {False} else "more or less"
-        return f"; the {n} others that differ by {NEGLIGIBLE} or more have query handling `{real[0].handling}`, and we get {which} there"
+        if len(handlings) == 1 and None not in handlings:
+            which = "more" if sides == {True} else "less" if sides == {False} else "more or less"
+            text += f", all with query handling `{real[0].handling}`, where we get {which}"
+        return text + (f"; {hardly} others differ by less than {NEGLIGIBLE}" if hardly else "")
 
 
 def agreement(configuration: Configuration) -> Agreement:

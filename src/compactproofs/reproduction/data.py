@@ -53,25 +53,24 @@ def write_bounds(configurations: Sequence[Configuration], path: Path) -> None:
     import_duckdb()
     import duckdb
 
-    columns: dict[str, list[Any]] = {name: [] for name in _BOUNDS}
-    for values in _bounds(configurations):
-        for name, value in zip(_BOUNDS, values, strict=True):
-            columns[name].append(value)
-    selected = ", ".join(f'unnest(?::{kind}[]) AS "{name}"' for name, kind in _BOUNDS.items())
+    table = ", ".join(f'"{name}" {kind}' for name, kind in _BOUNDS.items())
+    selected = ", ".join(f"unnest(?::{kind}[])" for kind in _BOUNDS.values())
     with duckdb.connect(config={"threads": 1}) as connection:
-        relation = connection.sql(f"SELECT {selected}", params=list(columns.values()))
-        relation.write_parquet(str(path), compression="zstd", row_group_size=1_000_000)
+        connection.execute(f"CREATE TABLE bounds ({table})")
+        for configuration in configurations:
+            columns = [list(column) for column in zip(*_bounds(configuration), strict=True)]
+            if columns:
+                connection.execute(f"INSERT INTO bounds SELECT {selected}", columns)
+        connection.table("bounds").write_parquet(str(path), compression="zstd", row_group_size=1_000_000)
 
 
-def _bounds(configurations: Sequence[Configuration]) -> Iterator[tuple[Any, ...]]:
-    for c in configurations:
-        for m in c.models:
-            a = m.accuracy
-            measured = (a.value, a.low, a.high, a.exact, str(a.correct), str(a.total), a.confidence) if a else (None,) * 7
-            for r in c.runs:
-                o = r.outcomes.get(m.key)
-                if o is None:
-                    continue
+def _bounds(c: Configuration) -> Iterator[tuple[Any, ...]]:
+    for m in c.models:
+        a = m.accuracy
+        measured = (a.value, a.low, a.high, a.exact, str(a.correct), str(a.total), a.confidence) if a else (None,) * 7
+        for r in c.runs:
+            o = r.outcomes.get(m.key)
+            if o is not None:
                 yield (
                     *(c.name, c.n_ctx, c.d_vocab, m.seed, m.name, m.key, *measured, m.singular_ratio),
                     *(r.label, r.family, r.variant, r.sound, o.status, o.reason, o.lower),

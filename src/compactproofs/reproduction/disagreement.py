@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compactproofs.reproduction.comparison import FAR, NEGLIGIBLE, Comparison
@@ -41,7 +41,7 @@ class Disagreement:
         parts = [f"query handling `{self.handling}`"]
         for (name, everything), chosen in zip(_EXTENTS, (self.directs, self.errors), strict=True):
             if len(chosen) < len(everything):
-                parts.append(f"{name} {_alternatives(chosen)}")
+                parts.append(f"{name} {_alternatives(chosen, everything)}")
         return ", ".join(parts)
 
     def cause(self, n_ctx: int) -> str:
@@ -53,11 +53,11 @@ class Disagreement:
         if all(member.standard_errors is not None and abs(member.standard_errors) <= FAR for member in self.members):
             return f"within {FAR:g} standard errors: our models are too few to tell"
         if self.handling is None:
-            return "the models: on the same weights these two count what the authors' code counts (`tests/golden`)"
+            return "the models: on the same weights brute force and cubic count what the authors' code counts (`tests/golden`)"
         if self.handling == QueryHandling.DROP and n_ctx == 4 and self.higher:
             return (
                 "the authors' present code too gives more than they published: on models trained with their recipe its counts and ours "
-                "differ by at most 0.001 ([comparison](../strategies/comparison.md), `tests/golden`); these rows must be of another version of it"
+                "differ by at most 0.001 ([comparison](../strategies/comparison.md), `tests/golden`); these are of another version"
             )
         return UNKNOWN
 
@@ -84,6 +84,10 @@ def _group(members: list[Comparison], handling: str | None, higher: bool, known:
     return Disagreement(tuple(members), len(described), handling, directs, errors, higher)
 
 
-def _alternatives(names: Sequence[str]) -> str:
-    quoted = [f"`{name}`" for name in names]
-    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+def _alternatives(chosen: Sequence[str], everything: Iterable[str]) -> str:
+    """The chosen ones, or those that are not, whichever are fewer."""
+    others = [name for name in everything if name not in chosen]
+    shorter = len(others) < len(chosen)
+    quoted = [f"`{name}`" for name in (others if shorter else chosen)]
+    text = " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+    return f"other than {text}" if shorter else text

@@ -18,7 +18,7 @@ from compactproofs.reproduction.summaries import Configuration, Runs, spread
 from compactproofs.strategies.subcubic import AttentionError
 
 _GREY = "#808080"
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "svg.hashsalt": "compactproofs",
     "font.size": 9,
     "axes.spines.top": False,
@@ -177,7 +177,7 @@ def _accuracy(figure: Any, configuration: Configuration) -> bool:
         return False
     axes = figure.subplots()
     total = configuration.total
-    intervals = [configuration.certified[model.key] for model in known]
+    intervals = [configuration.certified_by_others[model.key] for model in known]
     errors = [(1 - (total if most is None else most) / total, 1 - least / total) for least, most in intervals]
     measured = [1 - model.accuracy.value for model in known if model.accuracy is not None]
     positive = [e for pair in errors for e in pair if e > 0] + [e for e in measured if e > 0]
@@ -185,20 +185,20 @@ def _accuracy(figure: Any, configuration: Configuration) -> bool:
     places = range(1, len(known) + 1)
     width = max(1.0, min(7.0, 300 / len(known)))
     lows, highs = [max(low, floor) for low, _ in errors], [max(high, floor) for _, high in errors]
-    axes.vlines(places, lows, highs, color="#009e73", alpha=0.5, linewidth=width, label="certified interval (proofs)")
-    if not configuration.exact:
-        samples = [model.accuracy for model in known if model.accuracy is not None]
-        limits = [[max(1 - a.high, floor) for a in samples], [max(1 - a.low, floor) for a in samples]]
-        confidence = max(a.confidence for a in samples if not a.exact)
-        axes.vlines(places, *limits, color="#d55e00", linewidth=0.8, label=f"interval of the sample, {confidence:.0%}")
-    how = "exact, all sequences evaluated" if configuration.exact else "measured"
+    axes.vlines(places, lows, highs, color="#009e73", alpha=0.5, linewidth=width, label="certified without brute force")
+    measurements = [model.accuracy for model in known if model.accuracy is not None]
+    confidence = {a.confidence for a in measurements if not a.exact}
+    if confidence:
+        limits = [[max(1 - a.high, floor) for a in measurements], [max(1 - a.low, floor) for a in measurements]]
+        axes.vlines(places, *limits, color="#d55e00", linewidth=0.8, label=f"interval of the sample, {max(confidence):.0%}")
+    how = "measured" if confidence else "exact, all sequences evaluated"
     shown = [max(e, floor) for e in measured]
     axes.scatter(places, shown, s=9, color="#d55e00", zorder=3, label=how)
     axes.set_yscale("log")
     axes.set_xlabel("models, the least accurate first")
     axes.set_ylabel("sequences answered wrongly")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return True
 
 

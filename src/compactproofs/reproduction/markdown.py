@@ -10,6 +10,7 @@ from compactproofs.reproduction.summaries import Spread
 NOTHING = "-"
 """Stands where there is no number."""
 
+_PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -30,6 +31,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}"
 
 
+def signed_number(value: float, digits: int = 4) -> str:
+    """The same with its sign."""
+    return ("+" if value >= 0 else "") + number(value, digits)
+
+
 def plus_minus(found: Spread | None, digits: int = 4) -> str:
     """Mean ± standard deviation."""
     return NOTHING if found is None else mean_std(found.mean, found.std, digits)
@@ -37,7 +43,7 @@ def plus_minus(found: Spread | None, digits: int = 4) -> str:
 
 def mean_std(mean: float | None, std: float | None, digits: int = 4) -> str:
     """Mean ± standard deviation, where there is one."""
-    return number(mean, digits) + ("" if std is None or mean is None else f" ± {number(std, digits)}")
+    return number(mean, digits) + ("" if std is None or mean is None else f"{_PLUS_MINUS}{number(std, digits)}")
 
 
 def power_of_two(value: float | None) -> str:
@@ -83,7 +89,7 @@ def listed(words: Sequence[str]) -> str:
 
 def mean_std_significant(mean: float | None, std: float | None) -> str:
     """Mean ± standard deviation, with significant digits."""
-    return significant(mean) + ("" if std is None or mean is None else f" ± {significant(std, 3)}")
+    return significant(mean) + ("" if std is None or mean is None else f"{_PLUS_MINUS}{significant(std, 3)}")
 
 
 def capitalised(text: str) -> str:

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactproofs.reproduction.agreement import Agreement, pairs, reach
-from compactproofs.reproduction.comparison import FAR
+from compactproofs.reproduction.comparison import FAR, NEGLIGIBLE
 from compactproofs.reproduction.disagreement import UNKNOWN
-from compactproofs.reproduction.markdown import NOTHING, count, joined, listed, mean_std, number, paragraph, plus_minus, signed, table
+from compactproofs.reproduction.markdown import (
+    NOTHING,
+    count,
+    joined,
+    listed,
+    mean_std,
+    number,
+    paragraph,
+    plus_minus,
+    signed,
+    signed_number,
+    table,
+)
 from compactproofs.reproduction.summaries import spread
 from compactproofs.strategies.subcubic import PUBLISHED_QUERY_HANDLINGS
 
@@ -47,7 +59,8 @@ def _means(found: Sequence[Agreement]) -> str:
 
 
 def _means_row(a: Agreement) -> list[str]:
-    furthest = max(a.compared, key=lambda c: abs(c.distance or 0.0))
+    visible = [c for c in a.compared if abs(c.difference or 0.0) >= NEGLIGIBLE]
+    furthest = max(visible or a.compared, key=lambda c: abs(c.distance or 0.0))
     largest = max(a.compared, key=lambda c: abs(c.difference or 0.0))
     errors = [c.standard_errors for c in a.compared if c.standard_errors is not None]
     return [
@@ -56,7 +69,7 @@ def _means_row(a: Agreement) -> list[str]:
         f"{a.agreeing} of {len(a.compared)}",
         f"{sum(abs(error) <= FAR for error in errors)} of {len(errors)}" if errors else NOTHING,
         f"{signed(furthest.distance)} (`{furthest.published.label}`)",
-        f"{largest.difference or 0.0:+.4f} (`{largest.published.label}`)",
+        f"{signed_number(largest.difference or 0.0)} (`{largest.published.label}`)",
     ]
 
 
@@ -73,7 +86,7 @@ def _differences(found: Sequence[Agreement]) -> str:
                     f"{len(group.members)} of {group.described}: {group.description}",
                     "more" if group.higher else "less",
                     _range([signed(min(distances, default=None)), signed(max(distances, default=None))]),
-                    _range([f"{pick(m.difference or 0.0 for m in group.members):+.4f}" for pick in (min, max)]),
+                    _range([signed_number(pick(m.difference or 0.0 for m in group.members)) for pick in (min, max)]),
                     group.cause(a.configuration.n_ctx),
                 ]
             )
@@ -200,9 +213,8 @@ def soundness_section(found: Sequence[Agreement]) -> str:
         false = (a.sound.exceeding, a.upper_bounds_too_small)
         rows.append([a.configuration.title, *(f"{n:,}" for n in compared), *(f"**{n:,}**" for n in false)])
     wrong = sum(a.sound.exceeding + a.upper_bounds_too_small for a in found)
-    verdict = (
-        f"**{count(wrong, 'bound')} must be false: there is an error in a strategy or in the evaluation.**" if wrong else "None is false."
-    )
+    alarm = f"**{count(wrong, 'bound')} must be false: there is an error in a strategy or in the evaluation.**"
+    verdict = alarm if wrong else "None is false."
     text = paragraph(f"""
         Every proven lower bound, compared in exact integers with the exact number of correct sequences of the model where it is known,
         and with the smallest upper bound proven for it where that is not trivial. {verdict}

@@ -113,10 +113,9 @@ def _accuracy(c: Configuration) -> str:
             f"Exact for {count(exact, 'model')}: all {c.d_vocab}^{c.n_ctx} sequences were evaluated, every comparison with a proof."
         )
     if sampled:
-        sizes, levels = (listed(sorted({f(a) for a in sampled})) for f in (lambda a: f"{a.total:,}", lambda a: f"{a.confidence:.0%}"))
-        text.append(
-            f"Estimated for {count(len(sampled), 'model')} from {sizes} random sequences, with a Clopper-Pearson interval at {levels}."
-        )
+        sizes = listed(sorted({f"{a.total:,}" for a in sampled}))
+        levels = listed(sorted({f"{a.confidence:.0%}" for a in sampled}))
+        text.append(f"Estimated for {count(len(sampled), 'model')} from {sizes} random sequences; Clopper-Pearson interval at {levels}.")
         text.append("Certain is what lies between the best proven lower and upper bounds.")
         apart = sum(_apart(c, key) for key, a in c.accuracies.items() if not a.exact)
         text.append(f"The interval of the sample and the certified one have no point in common for {apart} of them.")
@@ -126,6 +125,6 @@ def _accuracy(c: Configuration) -> str:
 
 
 def _apart(c: Configuration, key: str) -> bool:
-    least, most = c.certified[key]
+    least, most = c.certified_by_others[key]
     measured = c.accuracies[key]
     return measured.high < least / c.total or (most is not None and measured.low > most / c.total)

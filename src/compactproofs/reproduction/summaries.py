@@ -196,9 +196,17 @@ class Configuration:
     @cached_property
     def certified(self) -> dict[str, tuple[int, int | None]]:
         """For each model the largest proven lower and the smallest proven upper bound on the number of correct sequences."""
+        return self._certified(self.runs)
+
+    @cached_property
+    def certified_by_others(self) -> dict[str, tuple[int, int | None]]:
+        """The same without brute force."""
+        return self._certified([runs for runs in self.runs if runs.family != "brute-force"])
+
+    def _certified(self, chosen: Iterable[Runs]) -> dict[str, tuple[int, int | None]]:
         least: dict[str, int] = {}
         most: dict[str, int] = {}
-        for runs in self.runs:
+        for runs in chosen:
             for key, outcome in runs.outcomes.items():
                 if runs.sound and outcome.status == "proven":
                     if outcome.correct_at_least is not None:
@@ -210,7 +218,7 @@ class Configuration:
     @property
     def total(self) -> int:
         """Input sequences."""
-        return self.d_vocab**self.n_ctx
+        return int(self.d_vocab**self.n_ctx)
 
 
 def best_by_model(bounds: Iterable[dict[str, float]]) -> dict[str, float]:
@@ -245,8 +253,9 @@ def read_configuration(folder: Path) -> Configuration | None:
     sizes = (sized[0]["n_ctx"], sized[0]["d_vocab"]) if sized else (0, 0)
     kept = _without_repetitions([row for row in rows if row["label"] is not None])
     return Configuration(
-        folder.name,
-        *sizes,
+        name=folder.name,
+        n_ctx=sizes[0],
+        d_vocab=sizes[1],
         models=_models(rows),
         runs=_runs(kept),
         failures=_failures(rows),

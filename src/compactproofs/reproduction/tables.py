@@ -15,19 +15,19 @@ from compactproofs.reproduction.markdown import (
     plus_minus,
     power_of_two,
     signed,
+    signed_number,
     significant,
     table,
 )
 from compactproofs.reproduction.summaries import Configuration, Runs, Spread, best_by_model, spread
-from compactproofs.strategies.registry import strategy
 from compactproofs.sweeps.schema import FAILED
 
 
 def table_1(configuration: Configuration) -> str:
     """The paper's table 1: its rows, the published numbers, and ours as published, repaired and with the envelope."""
     published = {row.label: row for row in published_for(configuration.n_ctx, configuration.d_vocab)}
-    columns = ["proof", "complexity ", "published", "ours, as published", "ours, repaired", "with envelope"]
-    columns += ["FLOPs published", "FLOPs ours", "unexplained dimensions"]
+    columns = ["proof", "complexity ", "published", "as published", "repaired", "with envelope"]
+    columns += ["FLOPs, published", "FLOPs", "unexplained dimensions"]
     return table(columns, [_table_1_row(configuration, group, published) for group in TABLE_1])
 
 
@@ -43,7 +43,7 @@ def _table_1_row(configuration: Configuration, group: Group, published: dict[str
         group.complexity,
         NOTHING if theirs is None else mean_std(theirs.bound, theirs.bound_std),
         _estimated(configuration, as_published) if plain else best(as_published, models),
-        "the same" if plain else best(repaired, models),
+        best(repaired, models) if not plain else "the same" if any(r.bounds for r in as_published) else NOTHING,
         NOTHING if plain else best(envelope, models),
         power_of_two(None if theirs is None else theirs.flops),
         power_of_two(_length(sound, "flops")),
@@ -90,7 +90,6 @@ def threshold_table(configuration: Configuration) -> str | None:
     rows = [
         [
             f"`{runs.label}`",
-            f"`{strategy(runs.label).complexity}`",
             best([runs], len(configuration.models)),
             plus_minus(spread(configuration.normalised(runs).values())),
             power_of_two(runs.mean("flops")),
@@ -99,7 +98,7 @@ def threshold_table(configuration: Configuration) -> str | None:
         ]
         for runs in ranked
     ]
-    return table(["proof", "complexity ", "bound", "bound / accuracy", "FLOPs", "unexplained dimensions", "seconds"], rows)
+    return table(["proof", "bound", "bound / accuracy", "FLOPs", "unexplained dimensions", "seconds"], rows)
 
 
 def legend_table(configuration: Configuration) -> str:
@@ -117,7 +116,7 @@ def legend_table(configuration: Configuration) -> str:
                 *(plus_minus(one, 3) for one in (*found, envelope)),
             ]
         )
-    return table(["best of", "paper, figure", "paper, appendix", "ours, as published", "ours, repaired", "with envelope"], rows)
+    return table(["best of", "paper, figure", "paper, appendix", "as published", "repaired", "with envelope"], rows)
 
 
 def _normalised(configuration: Configuration, labels: Iterable[str], variant: str | None) -> Spread | None:
@@ -135,12 +134,7 @@ def fit_table(found: Sequence[Cloud]) -> str:
 
 
 def _fit(fit: Fit | None) -> list[str]:
-    return [NOTHING] * 3 if fit is None else [signed_number(1000 * fit.slope), signed_number(fit.intercept), number(fit.explained, 2)]
-
-
-def signed_number(value: float) -> str:
-    """With its sign and three decimals."""
-    return f"{value:+.3f}"
+    return [NOTHING] * 3 if fit is None else [signed_number(1000 * fit.slope, 3), signed_number(fit.intercept, 3), number(fit.explained, 2)]
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
@@ -162,16 +156,16 @@ def _comparison_row(c: Comparison) -> list[str]:
 
 
 def accuracy_table(configuration: Configuration) -> str:
-    """Least, mean and greatest of the measured accuracy, and of both ends of what is certified."""
+    """Least, mean and greatest of the measured accuracy, and of both ends of what proofs other than brute force certify."""
     known, total = configuration.accuracies, configuration.total
-    intervals = configuration.certified
+    intervals = configuration.certified_by_others
     rows: list[tuple[str, Spread | None]] = [
         ("exact: all sequences evaluated", spread(a.value for a in known.values() if a.exact)),
         ("estimate from a sample", spread(a.value for a in known.values() if not a.exact)),
         ("↳ its interval, lower end", spread(a.low for a in known.values() if not a.exact)),
         ("↳ its interval, upper end", spread(a.high for a in known.values() if not a.exact)),
-        ("certified: best proven lower bound", spread(least / total for least, _ in intervals.values())),
-        ("certified: best proven upper bound", spread(most / total for _, most in intervals.values() if most is not None)),
+        ("certified without brute force: lower bound", spread(least / total for least, _ in intervals.values())),
+        ("certified without brute force: upper bound", spread(most / total for _, most in intervals.values() if most is not None)),
         ("↳ distance of the two", spread((most - least) / total for least, most in intervals.values() if most is not None)),
     ]
     cells = [[title, str(s.n), plus_minus(s, 6), significant(s.least, 7), significant(s.greatest, 7)] for title, s in rows if s is not None]
