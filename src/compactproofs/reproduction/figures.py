@@ -116,7 +116,7 @@ def _pareto(figure: Any, configuration: Configuration) -> bool:
     right.set_yscale("log")
     if wrong is not None and wrong.mean > 0:
         right.axhline(wrong.mean, color=_GREY, linewidth=0.8)
-        right.annotate("answered wrongly", (0.99, wrong.mean), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7.5)
+        right.annotate("answered wrongly", (0.01, wrong.mean), xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=7.5)
     _without_brute_force(left, configuration)
     _without_brute_force(right, configuration)
     left.set_ylim(-0.03, 1.05)

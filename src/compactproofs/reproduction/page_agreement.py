@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compactproofs.reproduction.agreement import Agreement, pairs, reach
 from compactproofs.reproduction.comparison import FAR, NEGLIGIBLE
-from compactproofs.reproduction.disagreement import UNKNOWN
+from compactproofs.reproduction.disagreement import UNKNOWN, Disagreement
 from compactproofs.reproduction.markdown import (
     NOTHING,
     count,
@@ -54,7 +54,7 @@ def _means(found: Sequence[Agreement]) -> str:
         deviations are the published ones, over models; a standard error is that of the difference of the two means. All strategies one by
         one: [comparison](comparison.md).
     """)
-    columns += ["furthest, in std ", "largest difference "]
+    columns += ["furthest, in std", "largest difference"]
     return joined(["## Means beside published means", text, table(columns, rows)]) if rows else ""
 
 
@@ -68,37 +68,31 @@ def _means_row(a: Agreement) -> list[str]:
         f"{len(a.compared)} of {len(a.comparisons)}",
         f"{a.agreeing} of {len(a.compared)}",
         f"{sum(abs(error) <= FAR for error in errors)} of {len(errors)}" if errors else NOTHING,
-        f"{signed(furthest.distance)} (`{furthest.published.label}`)",
-        f"{signed_number(largest.difference or 0.0)} (`{largest.published.label}`)",
+        signed(furthest.distance),
+        signed_number(largest.difference or 0.0),
     ]
 
 
 def _differences(found: Sequence[Agreement]) -> str:
     if not any(a.compared for a in found):
         return ""
-    rows = []
-    for a in found:
-        for group in a.disagreements:
-            distances = [m.distance for m in group.members if m.distance is not None]
-            rows.append(
-                [
-                    a.configuration.title,
-                    f"{len(group.members)} of {group.described}: {group.description}",
-                    "more" if group.higher else "less",
-                    _range([signed(min(distances, default=None)), signed(max(distances, default=None))]),
-                    _range([signed_number(pick(m.difference or 0.0 for m in group.members)) for pick in (min, max)]),
-                    group.cause(a.configuration.n_ctx),
-                ]
-            )
-    columns = ["configuration", "strategies ", "we get", "distance in std", "difference", "cause "]
+    lines = [f"- **{a.configuration.title}**: {_difference(group, a.configuration.n_ctx)}" for a in found for group in a.disagreements]
     unknown = any(group.cause(a.configuration.n_ctx) == UNKNOWN for a in found for group in a.disagreements)
     return joined(
         [
             f"## Where means differ by more than {FAR:g} published standard deviations",
-            table(columns, rows) if rows else "Nowhere.",
+            "\n".join(lines) or "Nowhere.",
             "Differences without a known cause are left as they are." if unknown else "",
         ]
     )
+
+
+def _difference(group: Disagreement, n_ctx: int) -> str:
+    which = group.description if group.handling is None else f"{len(group.members)} of {group.described} with {group.description}"
+    differences = _range([signed_number(pick(m.difference or 0.0 for m in group.members)) for pick in (min, max)])
+    distances = [m.distance for m in group.members if m.distance is not None]
+    far = f" ({_range([signed(min(distances)), signed(max(distances))])} standard deviations)" if distances else ""
+    return f"{which}. We get {'more' if group.higher else 'less'}: {differences}{far}. Cause: {group.cause(n_ctx)}."
 
 
 def _range(ends: list[str]) -> str:

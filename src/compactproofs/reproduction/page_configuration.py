@@ -10,7 +10,7 @@ from compactproofs.reproduction.fits import clouds
 from compactproofs.reproduction.markdown import capitalised, count, joined, listed, paragraph
 from compactproofs.reproduction.page_agreement import soundness_section
 from compactproofs.reproduction.summaries import Configuration
-from compactproofs.reproduction.tables import accuracy_table, fit_table, legend_table, table_1, threshold_table
+from compactproofs.reproduction.tables import accuracy_table, fit_table, legend_table, lengths_table, table_1, threshold_table
 from compactproofs.sweeps.schema import FAILED
 
 _SHOWN = 10
@@ -40,10 +40,14 @@ def configuration_page(a: Agreement, figures: Sequence[Path]) -> str:
 
 _TABLE_1 = paragraph("""
     Rows as in table 1 of the paper; mean ± standard deviation over models. A row about several strategies has on each model the best of
-    them; its published number is that of the strategy with the largest mean, since only means of strategies were published. "As
-    published" is what the authors' code computes (brute force and cubic are sound as they are), "repaired" the sound version of the same
-    strategies, "with envelope" the sound version with a third way to handle queries. Lengths are rounded to powers of two, as in the
-    paper; ours are of the repaired strategies. $v$ is the size of the vocabulary, $k$ the length of the sequence, $d$ the width.
+    them; its published number is that of the strategy with the largest mean, since only means of strategies were published. "As published"
+    is what the authors' code computes on our models (brute force and cubic are sound as they are), "repaired" the sound version of the same
+    strategies, "with envelope" the sound version with a third way to handle queries.
+""")
+
+_LENGTHS = paragraph("""
+    Complexities are the paper's: $v$ is the size of the vocabulary, $k$ the length of the sequence, $d$ the width. Lengths are rounded to
+    powers of two, as in the paper; ours are of the repaired strategies.
 """)
 
 _PARETO = paragraph("""
@@ -86,7 +90,7 @@ def _without_bounds(c: Configuration) -> str:
 
 def _bounds(c: Configuration) -> list[str]:
     thresholds = threshold_table(c)
-    text = ["## Bounds", _TABLE_1, table_1(c)]
+    text = ["## Bounds", _TABLE_1, table_1(c), _LENGTHS, lengths_table(c)]
     if thresholds is not None:
         text += ["### Threshold proofs", "Not in the paper: see [threshold proofs](../explanation/threshold-proofs.md).", thresholds]
     if (c.n_ctx, c.d_vocab) == (4, 64):

@@ -24,31 +24,37 @@ from compactproofs.sweeps.schema import FAILED
 
 
 def table_1(configuration: Configuration) -> str:
-    """The paper's table 1: its rows, the published numbers, and ours as published, repaired and with the envelope."""
+    """The bounds of the paper's table 1: its rows, the published numbers, and ours as published, repaired and with the envelope."""
     published = {row.label: row for row in published_for(configuration.n_ctx, configuration.d_vocab)}
-    columns = ["proof", "complexity ", "published", "as published", "repaired", "with envelope"]
-    columns += ["FLOPs, published", "FLOPs", "unexplained dimensions"]
-    return table(columns, [_table_1_row(configuration, group, published) for group in TABLE_1])
+    rows = [_bounds_row(configuration, group, _best_published(group, published)) for group in TABLE_1]
+    return table(["proof", "published", "as published", "repaired", "with envelope"], rows)
 
 
-def _table_1_row(configuration: Configuration, group: Group, published: dict[str, Published]) -> list[str]:
-    plain, models = not group.envelope_labels, len(configuration.models)
-    as_published = _runs(configuration, group.labels, None if plain else "published")
-    repaired = [] if plain else _runs(configuration, group.labels, "repaired")
+def lengths_table(configuration: Configuration) -> str:
+    """The lengths of the paper's table 1: of the strategies with the largest mean bound, ours repaired."""
+    published = {row.label: row for row in published_for(configuration.n_ctx, configuration.d_vocab)}
+    rows = []
+    for group in TABLE_1:
+        theirs = _best_published(group, published)
+        sound = _runs(configuration, group.labels, "repaired" if group.envelope_labels else None)
+        lengths = (None if theirs is None else theirs.flops, _length(sound, "flops"), _length(sound, "unexplained"))
+        rows.append([group.title, group.complexity, *map(power_of_two, lengths)])
+    return table(["proof", "complexity ", "FLOPs, published", "FLOPs, ours", "unexplained dimensions"], rows)
+
+
+def _best_published(group: Group, published: dict[str, Published]) -> Published | None:
+    return max((published[label] for label in group.labels if label in published), key=lambda row: row.bound, default=None)
+
+
+def _bounds_row(configuration: Configuration, group: Group, theirs: Published | None) -> list[str]:
+    models = len(configuration.models)
+    numbers = [group.title, NOTHING if theirs is None else mean_std(theirs.bound, theirs.bound_std)]
+    if not group.envelope_labels:
+        runs = _runs(configuration, group.labels, None)
+        return [*numbers, _estimated(configuration, runs), "the same" if any(r.bounds for r in runs) else NOTHING, NOTHING]
+    as_published, repaired = (_runs(configuration, group.labels, variant) for variant in VARIANTS)
     envelope = _runs(configuration, group.envelope_labels, "repaired")
-    theirs = max((published[label] for label in group.labels if label in published), key=lambda row: row.bound, default=None)
-    sound = repaired or as_published
-    return [
-        group.title,
-        group.complexity,
-        NOTHING if theirs is None else mean_std(theirs.bound, theirs.bound_std),
-        _estimated(configuration, as_published) if plain else best(as_published, models),
-        best(repaired, models) if not plain else "the same" if any(r.bounds for r in as_published) else NOTHING,
-        NOTHING if plain else best(envelope, models),
-        power_of_two(None if theirs is None else theirs.flops),
-        power_of_two(_length(sound, "flops")),
-        power_of_two(_length(sound, "unexplained")),
-    ]
+    return [*numbers, *(best(runs, models) for runs in (as_published, repaired, envelope))]
 
 
 def _estimated(configuration: Configuration, runs: Sequence[Runs]) -> str:
