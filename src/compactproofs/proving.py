@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Literal
 
 from compactproofs.cores import available_cores
 from compactproofs.counting.brute_force import Progress
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request, Subject
+from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.strategies.shared import Shared
@@ -27,12 +29,12 @@ def prove(
     strategy: str | AbstractStrategy = DEFAULT,
     task: AbstractTask | None = None,
     *,
-    upper: bool = False,
+    upper: bool | Literal["own"] = False,
     seconds: float | None = DEFAULT_SECONDS,
     progress: Progress | None = None,
     shared: Shared | None = None,
 ) -> Proof:
-    """Prove a lower bound on the model's accuracy (with `upper=True` an upper bound too).
+    """Prove a lower bound on the model's accuracy (with `upper=True` an upper bound too, with `upper="own"` if the strategy has one).
 
     A strategy that cannot run within `seconds` gives a `Proof` with status `infeasible`, a reason, and trivial bounds.
 
@@ -47,14 +49,14 @@ def prove(
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
     started = time.perf_counter()
     reason: str | None = None
-    request = Request(weights, task, seconds, upper, progress, shared or Shared())
+    request = Request(weights, task, seconds, bool(upper), progress, shared or Shared())
     try:
         bound = chosen.bound(request)
-        if upper and chosen.sound and bound.correct_at_most is None:
+        if upper is True and chosen.sound and bound.correct_at_most is None:
             bound = replace(bound, correct_at_most=correct_at_most(request))
     except InfeasibleError as error:
         reason = str(error)
-        bound = Bound(0, task.total if upper else None, "none")
+        bound = Bound(0, task.total if upper is True else None, "none")
     elapsed = time.perf_counter() - started
     return Proof(
         strategy=chosen.name,
@@ -68,8 +70,10 @@ def prove(
         correct_at_least=bound.correct_at_least,
         correct_at_most=bound.correct_at_most,
         total=task.total,
-        length=(bound.length or chosen.length(weights, task)).with_measured(bound),
+        length=(bound.length or length_by_sizes(chosen, weights, task)).with_measured(bound),
         seconds=elapsed,
+        search_seconds=bound.search_seconds,
+        counting_seconds=bound.counting_seconds,
         arithmetic=bound.arithmetic,
         theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),
         assumptions=weights.assumptions,

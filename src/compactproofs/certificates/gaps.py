@@ -9,7 +9,7 @@ import numpy as np
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic import Subcubic
-from compactproofs.strategies.subcubic.counting import applicable
+from compactproofs.strategies.subcubic.entries import applicable
 from compactproofs.strategies.subcubic.search import find_hints
 from compactproofs.strategies.subcubic.workbench import Workbench
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, interpret, prove, report, strategies, sweep, train
+from compactproofs.cli import accuracy, check, demo, interpret, prove, report, reproduce, strategies, sweep, train
 from compactproofs.errors import CompactProofsError
 from compactproofs.version import __version__
 
@@ -43,6 +43,7 @@ app.command("strategies")(strategies.strategies)
 app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("sweep")(sweep.sweep)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def main() -> None:

@@ -133,8 +133,9 @@ def _chosen(names: list[str], every: bool, family: str | None, variant: str, max
 
 def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Weights, task: AbstractTask) -> list[AbstractStrategy]:
     from compactproofs.errors import StrategyError
+    from compactproofs.strategies.lengths import length_by_sizes
 
-    lengths = [s.length(weights, task).flops for s in chosen]
+    lengths = [length_by_sizes(s, weights, task).flops for s in chosen]
     kept = [s for s, flops in zip(chosen, lengths, strict=True) if flops <= max_flops]
     if not kept:
         raise StrategyError(f"--max-flops {max_flops:g}: the shortest of these proofs takes {brief_integer(min(lengths))} FLOPs")

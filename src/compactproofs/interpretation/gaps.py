@@ -17,7 +17,8 @@ from compactproofs.interpretation import sequences
 from compactproofs.interpretation.numbers import Histogram, Statistics, finite, mean_and_std
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic.counting import applicable, count_covered
+from compactproofs.strategies.subcubic.counting import count_covered
+from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_logit_gap_upper
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
 from compactproofs.strategies.subcubic.search import find_hints
@@ -60,8 +61,9 @@ def gap_distribution(weights: Weights, shared: Shared | None = None) -> Gaps:
     hints = find_hints(*_CHOICES, bench)
     attention = bench.attention(_CHOICES[1], hints.directions, Float64())
     outputs = bench.outputs(_CHOICES[0], hints.directions, Float64())
-    bound = wrong_logit_gap_upper(_CHOICES[2], attention_bounds(attention, hints.gaps), outputs, hints.gaps, hints.outputs, Float64())
-    credited = (bound < 0.0) & applicable(hints.gaps)
+    entries = Entries.applicable(hints.gaps)
+    bound = wrong_logit_gap_upper(_CHOICES[2], attention_bounds(attention, entries), outputs, entries, hints.outputs, Float64())
+    credited = entries.placed(bound < 0.0, into=np.zeros(hints.gaps.shape, dtype=bool))
     counts = [0] * max(v - 1, 1)
     for m in range(v):
         for c in range(k):

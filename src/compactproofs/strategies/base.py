@@ -72,6 +72,10 @@ class Bound:
     """The length by sizes, if another proof was carried out than the strategy's `length` is about."""
     details: Any = None
     """What helps to write the proof down, if the strategy alone does not say."""
+    search_seconds: float = 0.0
+    """Time spent on looking for hints, which no checker needs."""
+    counting_seconds: float = 0.0
+    """Time spent on counting sequences, summed over threads. Kernels that bound and count in one pass are counting as a whole."""
 
 
 class AbstractStrategy(ABC):
@@ -169,6 +173,10 @@ class Proof:
     length: ProofLength
     seconds: float
     """Wall time of the proof on this machine."""
+    search_seconds: float
+    """How much of it was looking for hints."""
+    counting_seconds: float
+    """How much of it was counting sequences, summed over threads."""
     arithmetic: str
     theorem: str
     """The claim in words."""
@@ -241,6 +249,8 @@ class Proof:
             "integer_ops": self.integer_ops,
             "unexplained_dimensions": self.unexplained_dimensions,
             "seconds": self.seconds,
+            "search_seconds": self.search_seconds,
+            "counting_seconds": self.counting_seconds,
             "arithmetic": self.arithmetic,
             "theorem": self.theorem,
             "assumptions": list(self.assumptions),

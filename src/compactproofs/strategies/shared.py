@@ -16,6 +16,11 @@ class Shared:
         self._values: dict[Hashable, Any] = {}
         self._lock = Lock()
 
+    def known(self, key: Hashable) -> Any:
+        """The value under this key if it has been computed, else None."""
+        with self._lock:
+            return self._values.get(key)
+
     def get(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """The value under this key, computed on first use. (Two threads may compute it twice; the results are equal.)"""
         with self._lock:

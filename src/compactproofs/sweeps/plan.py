@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from compactproofs.errors import SweepError
 from compactproofs.proving import DEFAULT_SECONDS
@@ -18,7 +18,7 @@ from compactproofs.strategies.registry import all_strategies
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.version import __version__
 
-SCHEMA = 1
+SCHEMA = 2
 """Changes with the columns of the parts, so that old parts are not taken for new ones."""
 
 SUFFIXES = (".safetensors", ".pth", ".pt")
@@ -30,8 +30,8 @@ class Work:
     """What is done to every model. Small enough to travel with each of them."""
 
     strategies: tuple[AbstractStrategy, ...]
-    upper: bool = False
-    """Whether upper bounds are proven too."""
+    upper: bool | Literal["own"] = False
+    """Whether upper bounds are proven too: by every strategy, or by those that have one of their own."""
     seconds: float = DEFAULT_SECONDS
     """Limit for a single strategy, and for exact accuracy by brute force."""
     samples: int = 100_000

@@ -47,6 +47,8 @@ COLUMNS = {
     "integer_ops": "VARCHAR",
     "unexplained_dimensions": "VARCHAR",
     "seconds": "DOUBLE",
+    "search_seconds": "DOUBLE",
+    "counting_seconds": "DOUBLE",
     "arithmetic": "VARCHAR",
     "theorem": "VARCHAR",
 }

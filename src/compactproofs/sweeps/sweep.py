@@ -38,6 +38,8 @@ class SweepSummary:
     """Wall time."""
     failed_rows: int
     """Rows in the results, of this run or an earlier one, that say `failed`."""
+    io_seconds: float
+    """Part of `seconds`: looking for what is there, reading models and writing parts. Workers go on meanwhile."""
     plan: str
     """Digest of the strategies, parameters and version: the column `plan`."""
 
@@ -86,13 +88,15 @@ def run_plan(
     out.mkdir(parents=True, exist_ok=True)
     parts.remove_leftovers(out)
     missing, failed = _missing(plan, out, retry_failed)
+    looked = time.perf_counter()
     keeper = _Keeper(plan, out, len(missing), progress)
     _run_all(plan, missing, workers, keeper)
     with parts.open_results(out, plan.work) as results:
         rows = results.execute("SELECT count(*) FROM results WHERE status = ?", [FAILED]).fetchall()[0][0]
     skipped = len(plan.models) - len(missing) - failed
     elapsed = time.perf_counter() - started
-    return SweepSummary(keeper.done, skipped, failed + keeper.failed, elapsed, rows, plan.work.digest)
+    io_seconds = looked - started + keeper.io_seconds
+    return SweepSummary(keeper.done, skipped, failed + keeper.failed, elapsed, rows, io_seconds, plan.work.digest)
 
 
 def _missing(plan: Plan, out: Path, retry_failed: bool) -> tuple[list[Path], int]:
@@ -181,6 +185,7 @@ class _Keeper:
     progress: Progress | None
     done: int = field(default=0, init=False)
     failed: int = field(default=0, init=False)
+    io_seconds: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         if self.progress is not None:
@@ -199,7 +204,9 @@ class _Keeper:
         self._write(unreadable if weights is None else parts.part_of_weights(self.out, weights.sha256, self.plan.work), rows)
 
     def _write(self, path: Path, rows: list[Row]) -> None:
+        started = time.perf_counter()
         parts.write_part(path, rows)
+        self.io_seconds += time.perf_counter() - started
         if any(row["status"] == FAILED for row in rows):
             self.failed += 1
         else:

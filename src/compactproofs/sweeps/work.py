@@ -49,7 +49,7 @@ def failed_model(work: Work, model: str, error: BaseException, weights: Weights 
 
 def columns_of_work(work: Work) -> Row:
     """The columns that are the same in every row of a sweep."""
-    return {"plan": work.digest, "version": work.version, "upper_wanted": work.upper, "seconds_allowed": float(work.seconds)}
+    return {"plan": work.digest, "version": work.version, "upper_wanted": bool(work.upper), "seconds_allowed": float(work.seconds)}
 
 
 def compile_kernels(work: Work) -> None:

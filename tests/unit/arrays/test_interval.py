@@ -200,3 +200,27 @@ def test_scaling_by_positive_numbers_encloses_the_exact_product(seed):
     for low, high, a, b in zip(product.lower, product.upper, x, factor, strict=True):
         assert Fraction(low) <= Fraction(a) * Fraction(b) <= Fraction(high)
     assert (product.lower[:5] == 0).all() and (product.upper[:5] == 0).all()
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_products_with_what_is_not_negative_enclose_every_corner(swapped):
+    rng = np.random.default_rng(0)
+    ends = np.array([-np.inf, -1e300, -2.5, -1e-310, -0.0, 0.0, 5e-324, 1e-200, 0.7, 3.0, 1e300, np.inf])
+    x = np.sort(rng.choice(ends, size=(2000, 2)), axis=1)
+    factor = np.sort(rng.choice(ends[ends >= 0], size=(2000, 2)), axis=1)
+    X, F = Interval(x[:, 0], x[:, 1]), Interval(factor[:, 0], factor[:, 1])
+    product = F * X if swapped else X * F
+    finite = [(i, a, b) for i in range(2000) for a in x[i] for b in factor[i] if np.isfinite(a) and np.isfinite(b)]
+    assert len(finite) > 4000
+    assert all(contains(product[i], Fraction(a) * Fraction(b)) for i, a, b in finite)
+    beyond = np.isinf(x).any(axis=1) & (factor[:, 1] > 0)
+    assert np.all(np.where(beyond & np.isinf(x[:, 1]) & (x[:, 1] > 0), product.upper, np.inf) == np.inf)
+    assert np.all(np.where(beyond & np.isinf(x[:, 0]) & (x[:, 0] < 0), product.lower, -np.inf) == -np.inf)
+    zero = (factor[:, 1] == 0) | ((x[:, 0] == 0) & (x[:, 1] == 0))
+    assert np.all(product.lower[zero] == 0) and np.all(product.upper[zero] == 0)
+
+
+def test_products_with_what_is_not_negative_keep_what_is_not_a_number():
+    x = Interval(np.array([np.nan, 1.0, np.nan]), np.array([1.0, np.nan, np.nan]))
+    for product in (x * Interval.exact(np.zeros(3)), Interval(np.zeros(3), np.ones(3)) * x):
+        assert np.isnan(product.lower).all() and np.isnan(product.upper).all()

@@ -6,17 +6,7 @@ from math import comb
 
 import numpy as np
 
-
-def applicable(gaps: np.ndarray) -> np.ndarray:
-    """Entries (q, m, c) that speak of sequences at all: booleans.
-
-    The query is at most the label; with c = 0 it is the label; with c >= 1 the gap leaves a token, and the query, if it is not the
-    label, keeps the gap too.
-    """
-    v, _, k = gaps.shape
-    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
-    others = (gaps >= 1) & (gaps <= m) & ((q == m) | (m - q >= gaps))
-    return np.asarray(np.where(c == 0, q == m, others & (q <= m)))
+from compactproofs.strategies.subcubic.entries import Entries, applicable
 
 
 def covered_by_pair(gaps: np.ndarray, credited: np.ndarray) -> list[list[int]]:
@@ -51,20 +41,21 @@ def unproven_by_pair(gaps: np.ndarray, credited: np.ndarray) -> dict[int, list[l
 
 
 def count_covered(gaps: np.ndarray, credited: np.ndarray) -> int:
-    """Exact number of sequences of the credited entries, all of which must be applicable.
+    """Exact number of sequences of the credited entries; those that are not applicable count nothing.
 
     The c' = c - [q != m] free positions that hold other tokens can be chosen in C(n_ctx - 1, c') ways, each of them holds one of
     the m - g + 1 tokens at most m - g. Entries of different (q, m, c) speak of different sequences.
     """
-    v, _, k = gaps.shape
-    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
-    use = credited & applicable(gaps)
-    free = np.broadcast_to(c - (q != m), gaps.shape)[use]
-    choices = np.broadcast_to(m - gaps + 1, gaps.shape)[use]
-    # Applicable entries with free positions have 1 <= choices <= v; without, the number of choices does not matter.
-    kinds = np.bincount(free * (v + 1) + np.where(free > 0, choices, 0), minlength=1)
+    entries = Entries.at(np.nonzero(credited & applicable(gaps)), gaps)
+    return count_sequences(entries.others - 1 + entries.own, entries.label - entries.gap + 1, gaps.shape[2])
+
+
+def count_sequences(free: np.ndarray, choices: np.ndarray, n_ctx: int) -> int:
+    """The sum over entries of C(n_ctx - 1, free) choices^free, an exact integer. Choices are not negative where any position is free."""
+    most = int(choices.max(initial=0)) + 1
+    kinds = np.bincount(free * most + np.where(free > 0, choices, 0), minlength=1)
     total = 0
     for kind in np.flatnonzero(kinds).tolist():
-        positions, tokens = divmod(kind, v + 1)
-        total += int(kinds[kind]) * comb(k - 1, positions) * tokens**positions
+        positions, tokens = divmod(kind, most)
+        total += int(kinds[kind]) * comb(n_ctx - 1, positions) * tokens**positions
     return total

@@ -29,6 +29,7 @@ from compactproofs.strategies.parts import excluding_label, worst_position
 from compactproofs.strategies.subcubic import row_diff
 from compactproofs.strategies.subcubic.attention_scores import Scores
 from compactproofs.strategies.subcubic.direct_path import DirectBound
+from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.options import QueryHandling
 
 
@@ -118,20 +119,17 @@ def output_parts(weights: Weights, direct: DirectBound, arithmetic: AbstractArit
         )
 
 
-def attention_bounds(parts: AttentionParts, gaps: np.ndarray) -> tuple[Any, Any]:
-    """Bound the attention on label tokens: arrays (q, m, c).
+def attention_bounds(parts: AttentionParts, entries: Entries) -> tuple[Any, Any]:
+    """Bound the attention on label tokens, for each entry.
 
-    Guarantee: attention_lower <= attention on label tokens <= attention_upper for the sequences of each entry of the gap table.
-    Assumes: 1 <= g <= m where c >= 1 (other entries are meaningless and must not be used).
-    Cost: O(d_vocab^2 n_ctx).
+    Guarantee: attention_lower <= attention on label tokens <= attention_upper for the sequences of each entry.
+    Assumes: entries are applicable; what they give for c = 0 is meaningless and must not be used.
+    Cost: O(1) per entry.
     Source: paper, "Subcubic proof"; O(1) per entry by prefix sums of positional weights.
     """
-    v, _, k = gaps.shape
-    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
-    T = _largest_other(gaps)
-    own = (q == m).astype(np.int64) + np.zeros_like(gaps)
-    label = parts.approximate[:, :, None]
-    error = parts.error_upper[:, None, None]
+    q, m, c, own, T = entries.query, entries.label, entries.others, entries.own, entries.largest_other
+    label = parts.approximate[q, m]
+    error = parts.error_upper[q]
     from_above = parts.running_max[q, T] - label + error
     from_below = parts.running_min[q, T] - label - error
     attention_lower = 1.0 / (parts.most_ratio[q, c, own] * np.exp(from_above) + 1.0)
@@ -143,51 +141,49 @@ def wrong_logit_gap_upper(
     handling: QueryHandling,
     attention: tuple[Any, Any],
     outputs: OutputParts,
-    gaps: np.ndarray,
+    entries: Entries,
     hint: np.ndarray,
     arithmetic: AbstractArithmetic,
 ) -> Any:
-    """B of the module's docstring: array (q, m, c).
+    """B of the module's docstring, for each entry.
 
     Guarantee: every sequence of entry (q, m, c) has logit[o] - logit[m] <= B[q, m, c] for all o != m.
-    Assumes: 1 <= g <= m where c >= 1; nothing about `hint` (mean attention per (m, c), or breakpoints per m in [0, 1] from 0 to 1).
-    Cost: O(d_vocab^2 n_ctx), times the number of breakpoints for `envelope`.
+    Assumes: entries are applicable; nothing about `hint` (mean attention per (m, c), or breakpoints per m in [0, 1] from 0 to 1).
+    Cost: O(1) per entry, and the number of breakpoints for `envelope`; O(d_vocab d_vocab_out) per column of the hint.
     Source: paper, "Subcubic proof"; signs and endpoints repaired (errata A2, A3, A4).
     """
     points = arithmetic.array(hint)  # differences of hints are rounded like everything else, so they must be enclosed too
-    wrong = outputs.wrong_upper[_largest_other(gaps)]
+    heights = None if handling is QueryHandling.DROP else (outputs.x[:, None] + points[:, :, None] * outputs.delta[:, None]).max(axis=2)
+    wrong = outputs.wrong_upper[entries.largest_other]
     worst: Any = None
     for A in attention:
-        value = _largest_output(handling, A, outputs, points) - A * wrong
+        value = _largest_output(handling, A, outputs, entries, points, heights) - A * wrong
         worst = value if worst is None else np.maximum(worst, value)
     with_others = worst + wrong
-    label_alone = _largest_output(handling, arithmetic.array(np.ones((1, gaps.shape[1], 1))), outputs, points)
-    no_others = np.arange(gaps.shape[2])[None, None] == 0
-    return np.where(no_others, label_alone, with_others) + outputs.rest_upper[:, None, None]
+    alone = np.flatnonzero(entries.others == 0)
+    only_label = Entries(entries.query[alone], entries.label[alone], entries.others[alone], entries.gap[alone])
+    label_alone = _largest_output(handling, arithmetic.array(np.ones(len(alone))), outputs, only_label, points, heights)
+    both = np.concatenate([with_others, label_alone])
+    chosen = np.arange(len(entries.others))
+    chosen[alone] = len(chosen) + np.arange(len(alone))
+    return both[chosen] + outputs.rest_upper[entries.query]
 
 
-def _largest_output(handling: QueryHandling, A: Any, outputs: OutputParts, hint: Any) -> Any:
-    """H(A) >= max_{o != m} (x[m, o] + A Delta[m, o]), convex in A; A is an array (q or 1, m, c or 1)."""
+def _largest_output(handling: QueryHandling, A: Any, outputs: OutputParts, entries: Entries, hint: Any, heights: Any) -> Any:
+    """H(A) >= max_{o != m} (x[m, o] + A Delta[m, o]), convex in A, for each entry; `heights` are the maxima at the hint's points."""
+    m, c = entries.label, entries.others
     match handling:
         case QueryHandling.DROP:
-            return outputs.x_max[None, :, None] + A * outputs.delta_max[None, :, None]
+            return outputs.x_max[m] + A * outputs.delta_max[m]
         case QueryHandling.MEAN_QUERY_DIFF:
-            mean = hint[None]
-            at_mean = (outputs.x[:, None] + hint[:, :, None] * outputs.delta[:, None]).max(axis=2)[None]
-            excess = A - mean
-            slope = np.maximum(excess * outputs.delta_max[None, :, None], excess * outputs.delta_min[None, :, None])
-            return at_mean + slope
+            excess = A - hint[m, c]
+            slope = np.maximum(excess * outputs.delta_max[m], excess * outputs.delta_min[m])
+            return heights[m, c] + slope
         case QueryHandling.ENVELOPE:
-            at_points = (outputs.x[:, None] + hint[:, :, None] * outputs.delta[:, None]).max(axis=2)
             worst: Any = None
             for j in range(hint.shape[1] - 1):
                 width = hint[:, j + 1] - hint[:, j]
-                slope = (at_points[:, j + 1] - at_points[:, j]) / width
-                chord = at_points[:, j][None, :, None] + (A - hint[:, j][None, :, None]) * slope[None, :, None]
+                slope = (heights[:, j + 1] - heights[:, j]) / width
+                chord = heights[:, j][m] + (A - hint[:, j][m]) * slope[m]
                 worst = chord if worst is None else np.maximum(worst, chord)
             return worst
-
-
-def _largest_other(gaps: np.ndarray) -> np.ndarray:
-    """m - g, clipped to the tokens there are."""
-    return np.asarray(np.clip(np.arange(gaps.shape[1])[None, :, None] - gaps, 0, gaps.shape[1] - 1))

@@ -12,16 +12,15 @@ The differences from the repaired strategy, by the numbers of the errata in docs
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 
 from compactproofs.arrays.arithmetic import Float64
 from compactproofs.circuits.tables import float_circuits
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.parts import excluding_label, worst_position
-from compactproofs.strategies.subcubic.counting import applicable
+from compactproofs.strategies.subcubic.counting import count_sequences
 from compactproofs.strategies.subcubic.direct_path import bound_rows
+from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_bounds, output_parts
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
 from compactproofs.strategies.subcubic.published_search import uniform_gap_search
@@ -74,23 +73,23 @@ def _published_summary(stale: np.ndarray, W_U: np.ndarray) -> np.ndarray:
 def _bound(handling: QueryHandling, attention: AttentionParts, outputs: OutputParts, gaps: np.ndarray) -> np.ndarray:
     """B as published, for c >= 1; NaN where an entry is not applicable."""
     v, _, k = gaps.shape
-    m = np.arange(v)[:, None]
+    labels = np.arange(v)[:, None]
     queries = np.arange(v)[:, None, None] <= np.arange(v)[None, :, None]
     smallest = np.where(queries, gaps, v).min(axis=0)
-    wrong = np.where(m >= smallest, outputs.wrong_upper[np.clip(m - smallest, 0, v - 1)], np.nan)
-    lower, upper = attention_bounds(attention, gaps)
-    A = np.where(outputs.delta_max[None, :, None] < wrong[None], lower, upper)
-    A = np.where(applicable(gaps), A, np.nan)
+    wrong = np.where(labels >= smallest, outputs.wrong_upper[np.clip(labels - smallest, 0, v - 1)], np.nan)
+    entries = Entries.applicable(gaps)
+    m, c = entries.label, entries.others
+    lower, upper = attention_bounds(attention, entries)
+    A = np.where(outputs.delta_max[m] < wrong[m, c], lower, upper)
     if handling is QueryHandling.MEAN_QUERY_DIFF:
-        mean = mean_attention(A, gaps)
+        mean = mean_attention(A, entries, v, k)
         at_mean = (outputs.x[:, None] + mean[:, :, None] * outputs.delta[:, None]).max(axis=2)
     else:
         mean = np.zeros((v, k))
         at_mean = np.broadcast_to(outputs.x_max[:, None], (v, k))
-    excess = A - mean[None]
     average = at_mean + (1.0 - mean) * wrong
-    bound = average[None] + excess * (outputs.delta_max[None, :, None] - wrong[None]) + outputs.rest_upper[:, None, None]
-    return np.where(np.arange(k)[None, None] == 0, np.nan, bound)
+    bound = average[m, c] + (A - mean[m, c]) * (outputs.delta_max[m] - wrong[m, c]) + outputs.rest_upper[entries.query]
+    return entries.placed(np.where(c == 0, np.nan, bound), into=np.full(gaps.shape, np.nan))
 
 
 def _label_alone(weights: Weights) -> np.ndarray:
@@ -104,10 +103,5 @@ def _label_alone(weights: Weights) -> np.ndarray:
 
 
 def _count(gaps: np.ndarray, bound: np.ndarray) -> int:
-    k = gaps.shape[2]
-    total = 0
-    use = (bound < 0) & np.where(np.arange(k)[None, None] == 0, True, applicable(gaps))
-    for q, m, c in zip(*(axis.tolist() for axis in np.nonzero(use)), strict=True):
-        free = c if q == m else c - 1
-        total += 1 if free == 0 else comb(k - 1, free) * (m - int(gaps[q, m, c])) ** free
-    return total
+    entries = Entries.at(np.nonzero(bound < 0), gaps)
+    return count_sequences(entries.others - 1 + entries.own, entries.label - entries.gap, gaps.shape[2])

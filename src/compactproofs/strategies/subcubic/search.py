@@ -10,7 +10,7 @@ import numpy as np
 from compactproofs.arrays.arithmetic import Float64
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.subcubic.attention_scores import Directions
-from compactproofs.strategies.subcubic.counting import applicable
+from compactproofs.strategies.subcubic.entries import Entries, largest_gaps
 from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_bounds, wrong_logit_gap_upper
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
 from compactproofs.strategies.subcubic.workbench import Workbench
@@ -52,7 +52,7 @@ def _gaps_and_output_hint(
     v, k = weights.d_vocab, weights.n_ctx
 
     def gaps_for(handling: QueryHandling, hint: np.ndarray) -> np.ndarray:
-        return smallest_gaps(lambda g: wrong_logit_gap_upper(handling, attention_bounds(attention, g), outputs, g, hint, Float64()), v, k)
+        return smallest_gaps(lambda e: wrong_logit_gap_upper(handling, attention_bounds(attention, e), outputs, e, hint, Float64()), v, k)
 
     if handling is QueryHandling.DROP:
         return gaps_for(handling, np.zeros(0)), np.zeros(0)
@@ -62,33 +62,38 @@ def _gaps_and_output_hint(
     gaps = np.ones((v, v, k), dtype=np.int64)
     hint = np.zeros((v, k))
     for _ in range(2):
-        hint = mean_attention(attention_bounds(attention, gaps)[0], gaps)
+        entries = Entries.applicable(gaps)
+        hint = mean_attention(attention_bounds(attention, entries)[0], entries, v, k)
         gaps = gaps_for(handling, hint)
     return gaps, hint
 
 
-def smallest_gaps(bound: Callable[[np.ndarray], np.ndarray], v: int, k: int) -> np.ndarray:
-    """For each (q, m, c) the smallest gap with a negative bound, or v if there is none.
+def smallest_gaps(bound: Callable[[Entries], np.ndarray], v: int, k: int) -> np.ndarray:
+    """For each (q, m, c) the smallest gap with a negative bound, or v if there is none; 1 where c = 0.
 
     The bound decreases as the gap grows (fewer sequences), so bisection finds it; if it did not, the result would merely be worse.
     """
-    q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
-    largest = np.where(q == m, m, np.maximum(m - q, 0)) + 0 * c
-    low, high = np.ones((v, v, k), dtype=np.int64), largest + 1
-    while bool((low < high).any()):
-        middle = np.where(low < high, (low + high) // 2, np.minimum(low, np.maximum(largest, 1)))
-        works = bound(middle) < -_SAFETY
-        searching = low < high
-        high = np.where(searching & works, middle, high)
-        low = np.where(searching & ~works, middle + 1, low)
-    return np.where((low <= largest) | (c == 0), low, v)
+    gaps = np.full((v, v, k), v, dtype=np.int64)
+    gaps[:, :, 0] = 1
+    largest = largest_gaps(v, k)
+    q, m, c = np.nonzero((largest >= 1) & (np.arange(k) >= 1))
+    low, high = np.ones_like(q), largest[q, m, c] + 1
+    while len(q):
+        middle = (low + high) // 2
+        works = bound(Entries(q, m, c, middle)) < -_SAFETY
+        high, low = np.where(works, middle, high), np.where(works, low, middle + 1)
+        found = (low == high) & (low <= largest[q, m, c])
+        gaps[q[found], m[found], c[found]] = low[found]
+        q, m, c, low, high = (x[low < high] for x in (q, m, c, low, high))
+    return gaps
 
 
-def mean_attention(attention: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """(m, c): the mean over the queries for which the entry is applicable."""
-    use = applicable(gaps) & np.isfinite(attention)
-    total = np.where(use, attention, 0.0).sum(axis=0)
-    return np.asarray(total / np.maximum(use.sum(axis=0), 1))
+def mean_attention(attention: np.ndarray, entries: Entries, v: int, k: int) -> np.ndarray:
+    """(m, c): the mean over the queries of these entries, 0 where there is none."""
+    use = np.isfinite(attention)
+    cell = (entries.label * k + entries.others)[use]
+    total = np.bincount(cell, weights=attention[use], minlength=v * k)
+    return np.asarray(total / np.maximum(np.bincount(cell, minlength=v * k), 1)).reshape(v, k)
 
 
 def breakpoints(x: np.ndarray, delta: np.ndarray, points: int) -> np.ndarray:

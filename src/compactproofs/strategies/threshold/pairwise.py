@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections.abc import Hashable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
+from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, estimated_seconds, fraction_of, refuse_if_too_long
 from compactproofs.strategies.threshold.tabled import Tabled, ThresholdCubic, ThresholdCubicPooled
 from compactproofs.tasks import AbstractTask
@@ -71,10 +74,12 @@ class _Pairwise(AbstractStrategy):
         Cost: see `complexity`; counting is measured.
         Source: docs/explanation/threshold-proofs.md.
         """
-        refuse_if_too_long(request, self.name, estimated_seconds(request.weights))
+        refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
+        started = time.perf_counter()
         engine = Engine.of(request.weights, request.task)
         failures = engine.unknown()
         engine.bound_all(first_effort(request.weights, joint=not self.apart, apart=self.apart), failures)
+        request.shared.get(_key(self.name, request), lambda: (deepcopy(failures), engine.operations))
         return Bound(
             request.task.total - sum(sum(f.upper) for f in failures.values()),
             None,
@@ -82,7 +87,12 @@ class _Pairwise(AbstractStrategy):
             measured={"counting": engine.operations},
             integer_ops=engine.operations,
             details=failures,
+            counting_seconds=time.perf_counter() - started,
         )
+
+    def estimated_seconds(self, weights: Weights) -> float:
+        """About how long the proof takes; decides only what is worth starting."""
+        return estimated_seconds(weights) * (15 * max(1.0, weights.n_ctx / 10) ** 2.5 if self.apart else 1)
 
     def by_pair(self, request: Request) -> dict[int, list[int]] | None:
         details = self.bound(request).details
@@ -94,9 +104,14 @@ class _Pairwise(AbstractStrategy):
         return with_tables(weights, task, pair_length(weights, task))
 
 
+def _key(name: str, request: Request) -> Hashable:
+    """Under which the bounds that a strategy has found for every pair are shared."""
+    return ("failures by pair", name, request.weights, request.task)
+
+
 def with_tables(weights: Weights, task: AbstractTask, steps: dict[str, int]) -> ProofLength:
     """A proof that looks up all five tables: their cost, the cost of the steps, and their sizes as unexplained dimensions."""
-    exact = ThresholdCubic().length(weights, task)
+    exact = length_by_sizes(ThresholdCubic(), weights, task)
     tables = {name: exact.flops_breakdown[name] for name in ("embeddings", "EQKE and EQKP", "EVOU and PVOU", "EU", "attention")}
     return ProofLength({**tables, **steps}, 0, exact.unexplained_dimensions)
 
@@ -128,7 +143,10 @@ class ThresholdExactOutput(_Pairwise):
 
 @dataclass(frozen=True)
 class ThresholdBest(_Pairwise):
-    """The portfolio: quartic first, then whatever closes the gap between lower and upper bound, until the time is up."""
+    """The portfolio: quartic first, then whatever closes the gap between lower and upper bound, until the time is up.
+
+    What `threshold-quartic` has already found about the same model is where it starts, if results are shared.
+    """
 
     name: ClassVar[str] = "threshold-best"
 
@@ -144,12 +162,18 @@ class ThresholdBest(_Pairwise):
         Cost: at most about `request.seconds`.
         Source: docs/explanation/threshold-proofs.md.
         """
-        deadline = time.perf_counter() + (_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds)
-        if request.seconds is not None and estimated_seconds(request.weights) > 0.5 * request.seconds:
+        started = time.perf_counter()
+        deadline = started + (_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds)
+        known = request.shared.known(_key(ThresholdQuartic.name, request))
+        if known is None and request.seconds is not None and estimated_seconds(request.weights) > 0.5 * request.seconds:
             return self._from_tables(request, deadline)
         engine = Engine.of(request.weights, request.task)
-        failures = engine.unknown()
-        engine.bound_all(first_effort(request.weights, lower=True), failures)
+        if known is None:
+            failures = engine.unknown()
+            engine.bound_all(first_effort(request.weights, lower=True), failures)
+        else:
+            failures, engine.operations = deepcopy(known)
+            engine.looks = sum(len(f.totals) for f in failures.values())
         flops = pair_length(request.weights, request.task)
         if _enumerable(failures):
             engine.enumerate(_open_pairs(failures), _MOST_SEQUENCES, failures)
@@ -163,6 +187,7 @@ class ThresholdBest(_Pairwise):
             measured={"terms again": average * again, "counting": engine.operations},
             integer_ops=engine.operations,
             details=failures,
+            counting_seconds=time.perf_counter() - started,
         )
 
     def _from_tables(self, request: Request, deadline: float) -> Bound:
@@ -173,7 +198,7 @@ class ThresholdBest(_Pairwise):
             other = ThresholdCubic().bound(request)
             if other.correct_at_least > best.correct_at_least:
                 used, best = ThresholdCubic(), other
-        return replace(best, length=used.length(request.weights, request.task), details=used)
+        return replace(best, length=length_by_sizes(used, request.weights, request.task), details=used)
 
 
 def _open_pairs(failures: dict[int, Failures]) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -99,17 +100,21 @@ class Tabled(AbstractStrategy):
         """
         require_ieee754()
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
+        started = time.perf_counter()
         hints = request.shared.get(
             ("threshold hints", request.weights, self.pools),
             lambda: find_hints(request.weights, max(self.pools, 1)),
         )
-        failures, operations = self.failures(request.weights, request.task, hints, Rigorous())
+        searched = time.perf_counter()
+        failures, operations, counting = self.failures(request.weights, request.task, hints, Rigorous())
         return Bound(
             request.task.total - failures,
             None,
             "interval arithmetic over the reals, integer counting",
             measured={"counting": operations},
             integer_ops=operations,
+            search_seconds=searched - started,
+            counting_seconds=counting,
         )
 
     def by_pair(self, request: Request) -> dict[int, list[int]]:
@@ -134,16 +139,17 @@ class Tabled(AbstractStrategy):
                     found[label][q] = _worst_sequence(_upper_end(h)[pool], label, q)
         return found
 
-    def failures(self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> tuple[int, int]:
-        """How many sequences are not proven correct, and the integer operations it took to count them.
+    def failures(self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> tuple[int, int, float]:
+        """How many sequences are not proven correct, and the integer operations and seconds it took to count them.
 
         Guarantee (with `Rigorous` arithmetic): the first is at least the number of failures, whatever the hints are.
         """
         if weights.d_vocab_out == 1:
-            return 0, 0  # nothing to lose to
+            return 0, 0, 0.0  # nothing to lose to
         proof = _Run(self, weights, task, hints.checked(weights), arithmetic)
         results = list(in_threads(proof.failures_of_labels, _groups(task.labels, self._labels_at_once(weights))))
-        return sum(found for found, _ in results), sum(operations for _, operations in results)
+        failures, operations, seconds = zip(*results, strict=True)
+        return sum(failures), sum(operations), sum(seconds)
 
     def estimated_seconds(self, weights: Weights) -> float:
         """About how long the proof takes; decides only what is worth starting."""
@@ -268,12 +274,13 @@ class _Run:
             self.factors, self.error = scores.factors, scores.error_upper * np.ones(self.weights.d_vocab)
             return scores.approximate, scores.approximate + self.error[:, None], scores.EQKP
 
-    def failures_of_labels(self, labels: list[int]) -> tuple[int, int]:
-        """Sequences of these labels that are not proven correct, and the operations of counting them."""
+    def failures_of_labels(self, labels: list[int]) -> tuple[int, int, float]:
+        """Sequences of these labels that are not proven correct, and the operations and seconds of counting them."""
         k = self.weights.n_ctx
         work = np.zeros(1, dtype=np.int64)
-        failures = 0
+        failures, seconds = 0, 0.0
         for label, h, last in self.tables(labels):
+            started = time.perf_counter()
             a = self.automata[label]
             scale, totals = count_exponent(k, len(a.tokens)), a.totals_by_last(k)
             small = min(fraction_of(self.weights.d_vocab ** (k - 1), _IGNORE) >> scale, 2**61)
@@ -284,7 +291,8 @@ class _Run:
             )
             for found, row in zip(counts.tolist(), last, strict=True):
                 failures += min(found << scale, sum(totals[q] for q in np.flatnonzero(row)))
-        return failures, int(work[0])
+            seconds += time.perf_counter() - started
+        return failures, int(work[0]), seconds
 
     def proven_by_query(self, labels: list[int]) -> dict[int, list[int]]:
         """For each of these labels, by query: the sequences that are proven correct."""

@@ -15,8 +15,9 @@ from compactproofs.model.forward import forward
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic import AttentionError, DirectPath, QueryHandling, Subcubic, row_diff
 from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores
-from compactproofs.strategies.subcubic.counting import applicable, count_covered
+from compactproofs.strategies.subcubic.counting import count_covered
 from compactproofs.strategies.subcubic.direct_path import direct_bound
+from compactproofs.strategies.subcubic.entries import Entries, applicable
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, attention_parts, output_parts, wrong_logit_gap_upper
 from compactproofs.strategies.subcubic.search import Hints, breakpoints, smallest_gaps
 from compactproofs.strategies.subcubic.workbench import Workbench
@@ -84,10 +85,13 @@ def test_attention_bounds_and_wrong_logit_gap_upper_cover_every_sequence_of_an_e
     attention = attention_parts(approximate_scores(errors[seed % 10], weights, random_directions(weights, seed), Float64()), k, Float64())
     outputs = output_parts(weights, direct_bound(directs[seed % 5], weights, rng.normal(size=3), Float64()), Float64())
     gaps = rng.integers(1, 4, size=(v, v, k))
+    entries = Entries.applicable(gaps)
     hint = rng.uniform(size=(v, k)) if handling is QueryHandling.MEAN_QUERY_DIFF else np.tile([0.0, 0.3, 0.35, 1.0], (v, 1))
     with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf at c = 0, where the entry is not used
-        lower, upper = attention_bounds(attention, gaps)
-    bound = wrong_logit_gap_upper(handling, (lower, upper), outputs, gaps, hint, Float64())
+        found = attention_bounds(attention, entries)
+    nothing = np.full((v, v, k), np.nan)
+    bound = entries.placed(wrong_logit_gap_upper(handling, found, outputs, entries, hint, Float64()), into=nothing)
+    lower, upper = (entries.placed(side, into=nothing) for side in found)
     tables = float_circuits(weights)
     seen = 0
     for tokens in product(range(v), repeat=k):
@@ -132,7 +136,7 @@ def test_smallest_gaps_finds_the_smallest_working_gap_of_a_monotone_bound():
     rng = np.random.default_rng(0)
     v, k = 7, 2
     wanted = rng.integers(1, 9, size=(v, v, k))
-    gaps = smallest_gaps(lambda g: wanted - g - 0.5, v, k)
+    gaps = smallest_gaps(lambda e: wanted[e.query, e.label, e.others] - e.gap - 0.5, v, k)
     q, m, c = np.arange(v)[:, None, None], np.arange(v)[None, :, None], np.arange(k)[None, None]
     largest = np.where(q == m, m, m - q) + 0 * c
     expected = np.where(wanted <= largest, wanted, v)

@@ -40,7 +40,7 @@ def test_hints_of_another_type_are_taken_as_exact_numbers(dtype, error):
         sizes = [3] * 4 + [weights.d_model] * 3
         directions = Directions(*(rng.integers(0, 3, size=n).astype(dtype) for n in sizes))
         hints = replace(find_hints(weights, 1), directions=directions)
-        failures, _ = ThresholdQuadraticPooled("exact", error).failures(weights, task, hints, Rigorous())
+        failures, *_ = ThresholdQuadraticPooled("exact", error).failures(weights, task, hints, Rigorous())
         assert task.total - failures <= brute_force(weights, task, threads=1).correct, seed
 
 

@@ -1,0 +1,142 @@
+"""Train, prove, measure: everything a reproduction computes. Each step skips what is there, so an interrupted run goes on."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from compactproofs.cores import available_cores
+from compactproofs.model.files import write_atomically
+from compactproofs.model.training.runner import train_seeds
+from compactproofs.reproduction.configurations import SEEDS, Configuration, reproduced_strategies
+from compactproofs.reproduction.measuring import measure_models
+from compactproofs.sweeps.executors import LocalPool
+from compactproofs.sweeps.plan import Plan, Work
+from compactproofs.sweeps.sweep import Progress, run_plan
+
+SECONDS = 5.0
+"""Limit for a single proof: quick enough for brute force with four tokens, not with five."""
+
+Stage = Callable[[str, str], AbstractContextManager[Progress | None]]
+"""Called with a title and a unit when a stage begins; yields what shows its progress."""
+
+
+@dataclass(frozen=True)
+class Timings:
+    """What a configuration took, added up over all runs that worked on it (what was killed half-way is not in)."""
+
+    workers: int = 0
+    models: int = 0
+    """Models proven about within these seconds."""
+    training_models: int = 0
+    training_seconds: float = 0.0
+    training_cpu_seconds: float = 0.0
+    sweep_seconds: float = 0.0
+    sweep_cpu_seconds: float = 0.0
+    io_seconds: float = 0.0
+    """Part of the sweep: reading models and writing results."""
+    statistics_seconds: float = 0.0
+    statistics_cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    """Of the main process and all workers together, at most."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What there is of a configuration."""
+
+    models: int
+    """Models with results."""
+    failed_rows: int
+    """Rows of them that say `failed`."""
+    timings: Timings
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def silent(_title: str, _unit: str) -> AbstractContextManager[Progress | None]:
+    """A stage that shows nothing."""
+    return nullcontext()
+
+
+def run_configuration(
+    configuration: Configuration, out: Path, *, seeds: int = SEEDS, workers: int | None = None, stage: Stage = silent
+) -> Outcome:
+    """Train the models `seed 0 .. seeds - 1`, prove about them with every strategy, and measure their statistics."""
+    name, models = configuration.name, out / "models" / configuration.name
+    recipe = configuration.recipe
+    paths = tuple(models / f"{recipe.name}-seed{seed}.safetensors" for seed in range(seeds))
+    used = workers or available_cores()
+    before = read_timings(out).get(name, Timings())
+    with stage(f"{name}: training", "steps") as progress, _clock() as training:
+        trained = sum(not m.resumed for m in train_seeds(recipe, range(seeds), out=models, workers=workers, progress=progress))
+    plan = Plan(models, paths, Work(tuple(reproduced_strategies()), upper="own", seconds=SECONDS))
+    with stage(f"{name}: proving", "models") as progress, _clock() as sweeping:
+        summary = run_plan(plan, out / "results" / name, LocalPool(workers), progress=progress)
+    with stage(f"{name}: measuring", "models") as progress, _clock() as measuring:
+        measured = measure_models(list(paths), out / "statistics" / f"{name}.json", workers, progress)
+    proven = summary.done + summary.failed
+    after = replace(
+        before,
+        workers=used,
+        models=before.models + proven,
+        training_models=before.training_models + trained,
+        training_seconds=before.training_seconds + (training.seconds if trained else 0.0),
+        training_cpu_seconds=before.training_cpu_seconds + (training.cpu_seconds if trained else 0.0),
+        sweep_seconds=before.sweep_seconds + (sweeping.seconds if proven else 0.0),
+        sweep_cpu_seconds=before.sweep_cpu_seconds + (sweeping.cpu_seconds if proven else 0.0),
+        io_seconds=before.io_seconds + (summary.io_seconds if proven else 0.0),
+        statistics_seconds=before.statistics_seconds + (measuring.seconds if measured else 0.0),
+        statistics_cpu_seconds=before.statistics_cpu_seconds + (measuring.cpu_seconds if measured else 0.0),
+        peak_memory_bytes=max(before.peak_memory_bytes, _peak_memory(used)),
+    )
+    _write_timings(out, name, after)
+    return Outcome(summary.done + summary.skipped + summary.failed, summary.failed_rows, after)
+
+
+def read_timings(out: Path) -> dict[str, Timings]:
+    """The timings of each configuration that was run in this folder."""
+    path = out / "timings.json"
+    if not path.is_file():
+        return {}
+    return {name: Timings(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def _write_timings(out: Path, name: str, timings: Timings) -> None:
+    everything = {**read_timings(out), name: timings}
+    content = {each: asdict(found) for each, found in everything.items()}
+    write_atomically(out / "timings.json", json.dumps(content, indent=2).encode() + b"\n")
+
+
+@dataclass
+class _Clock:
+    """Wall time, and processor time of this process and of the children that ended."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+@contextmanager
+def _clock() -> Iterator[_Clock]:
+    clock = _Clock()
+    wall, cpu = time.perf_counter(), _cpu_seconds()
+    yield clock
+    clock.seconds, clock.cpu_seconds = time.perf_counter() - wall, _cpu_seconds() - cpu
+
+
+def _cpu_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _peak_memory(workers: int) -> int:
+    """This process at its largest and as many children as there are workers, each as large as the largest."""
+    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return 1024 * (own + workers * child)

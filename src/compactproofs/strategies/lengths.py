@@ -1,0 +1,34 @@
+"""Lengths of proofs, computed once for each strategy and sizes: many models have the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.base import AbstractStrategy, ProofLength
+from compactproofs.tasks import AbstractTask
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What a length depends on, and weights that have these sizes."""
+
+    strategy: AbstractStrategy
+    task: AbstractTask
+    sizes: tuple[int, ...]
+    weights: Weights = field(compare=False)
+
+
+def length_by_sizes(strategy: AbstractStrategy, weights: Weights, task: AbstractTask) -> ProofLength:
+    """`strategy.length(weights, task)`, which by its law depends on the sizes only."""
+    if not isinstance(strategy, Hashable) or not isinstance(task, Hashable):
+        return strategy.length(weights, task)
+    sizes = (weights.d_vocab, weights.d_vocab_out, weights.d_model, weights.d_head, weights.n_ctx)
+    return _length(_Case(strategy, task, sizes, weights))
+
+
+@lru_cache(maxsize=4096)
+def _length(case: _Case) -> ProofLength:
+    return case.strategy.length(case.weights, case.task)
