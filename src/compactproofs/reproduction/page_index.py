@@ -39,7 +39,7 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
                 with
             """),
             f"    {command}",
-            table(columns, [_overview(a, timings[a.configuration.name]) for a in found]),
+            table(columns, [_overview(a) for a in found]),
             paragraph(f"""
                 "Computed" are the authors' computations, which are not proofs. "Infeasible" is what would have taken longer than allowed.
                 The last column: means of the authors' computations on our models within {FAR:g} published standard deviations of the
@@ -54,12 +54,11 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
     )
 
 
-def _overview(a: Agreement, recorded: Timing) -> list[str]:
+def _overview(a: Agreement) -> list[str]:
     c = a.configuration
-    models = f"{len(c.models)} of {recorded.models}" if recorded.models not in (None, len(c.models)) else str(len(c.models))
     statuses = [f"{sum(runs.count(status) for runs in c.runs):,}" for status in ("proven", "computed", "infeasible", FAILED)]
     agreeing = f"{a.agreeing} of {len(a.compared)}" if a.compared else NOTHING
-    return [f"[{c.title}]({c.name}.md)", models, str(len(c.runs)), *statuses, agreeing]
+    return [f"[{c.title}]({c.name}.md)", str(len(c.models)), str(len(c.runs)), *statuses, agreeing]
 
 
 def _environment() -> str:
@@ -80,13 +79,14 @@ def _times(configurations: Sequence[Configuration], timings: dict[str, Timing]) 
         t = timings[c.name]
         memory = NOTHING if t.peak_memory_bytes is None else f"{t.peak_memory_bytes / 2**30:.2f} GiB"
         workers = NOTHING if t.workers is None else str(t.workers)
-        walls.append([c.title, *map(duration, (t.training, t.sweep, t.statistics)), workers, memory])
+        timed = NOTHING if t.models is None else str(t.models)
+        walls.append([c.title, timed, *map(duration, (t.training, t.sweep, t.reading_and_writing, t.statistics)), workers, memory])
         rows.append([c.title, *map(duration, (t.published, t.brute_force, t.search, t.proof, t.counting, t.rest))])
     return joined(
         [
             "## Time",
             "Wall time, as far as the run recorded it:",
-            table(["configuration", "training", "sweep", "statistics", "workers", "peak memory"], walls),
+            table(["configuration", "models", "training", "sweep", "of it files", "statistics", "workers", "peak memory"], walls),
             paragraph(f"""
                 Time of the workers of the sweep, by what they computed. A proof does not repeat what an earlier one of the same model had
                 computed; an exact accuracy is part of brute force, a sampled one of the rest.

@@ -17,12 +17,15 @@ class Timing:
     """Seconds of one configuration. None is what was not recorded."""
 
     models: int | None
+    """Models that the seconds of the sweep are about."""
     workers: int | None
     peak_memory_bytes: int | None
     training: float | None
     sweep: float | None
+    reading_and_writing: float | None
+    """Part of the sweep, in the main process."""
     statistics: float | None
-    """These three are wall time."""
+    """All of these are wall time."""
     published: float
     """What the authors' code computes without proving it. This and what follows is time of worker processes, one thread each."""
     brute_force: float
@@ -67,11 +70,12 @@ def timing(configuration: Configuration, recorded: dict[str, Any]) -> Timing:
         peak_memory_bytes=recorded.get("peak_memory_bytes"),
         training=_seconds(recorded, "training_seconds"),
         sweep=_seconds(recorded, "sweep_seconds"),
+        reading_and_writing=_seconds(recorded, "io_seconds"),
         statistics=_seconds(recorded, "statistics_seconds"),
         published=_total([r for r in configuration.runs if not r.sound], lambda o: o.seconds) or 0.0,
         brute_force=_total([r for r in configuration.runs if r.family == "brute-force"], lambda o: o.seconds) or 0.0,
         search=search,
-        proof=whole - (search or 0.0) - (counting or 0.0),
+        proof=max(0.0, whole - (search or 0.0) - (counting or 0.0)),
         counting=counting,
     )
 
