@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compactproofs.interpretation.interpretation import Interpretation
-from compactproofs.interpretation.numbers import finite, mean_and_std
+from compactproofs.interpretation.numbers import Statistics, finite, mean_and_std
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,13 @@ class Summary:
 
 def summarise(models: Sequence[Interpretation]) -> dict[str, Summary]:
     """Every statistic that any of the models has, in order."""
-    names = dict.fromkeys(name for model in models for name in model.statistics)
-    return {name: _summary([model.statistics.get(name) for model in models]) for name in names}
+    return summarise_statistics([model.statistics for model in models])
+
+
+def summarise_statistics(models: Sequence[Statistics]) -> dict[str, Summary]:
+    """The same from the statistics alone."""
+    names = dict.fromkeys(name for statistics in models for name in statistics)
+    return {name: _summary([statistics.get(name) for statistics in models]) for name in names}
 
 
 def _summary(values: list[float | None]) -> Summary:

@@ -55,7 +55,7 @@ def pareto(results: ModelResults) -> Figure:
             "hoverinfo": "skip",
         }
     )
-    rows = published_for(results.summary["n_ctx"], results.summary["d_vocab"])
+    rows = [row for row in published_for(results.summary["n_ctx"], results.summary["d_vocab"]) if row.flops is not None]
     if rows:
         data.append(
             {

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True)
 class Published:
-    """One published row: means over the authors' 151 seeds."""
+    """One published row: means over the authors' models."""
 
     n_ctx: int
     d_vocab: int
@@ -18,7 +18,15 @@ class Published:
     normalized: float
     bound: float
     bound_std: float
-    flops: float
+    seeds: int
+    """How many models."""
+    flops: float | None
+    """None where it was not published."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Direct path, attention error and query handling of a subcubic strategy; empty for others."""
+        return tuple(self.label.split("/")[1:])
 
 
 @cache
@@ -34,10 +42,10 @@ def published_results() -> tuple[Published, ...]:
             normalized=float(row["normalized_mean"]),
             bound=float(row["bound_mean"]),
             bound_std=float(row["bound_std"]),
-            flops=float(row["flops"]),
+            seeds=int(row["seeds"]),
+            flops=float(row["flops"]) if row["flops"] else None,
         )
         for row in rows
-        if row["normalized_mean"] and row["flops"]
     )
 
 

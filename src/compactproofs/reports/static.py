@@ -13,7 +13,8 @@ from compactproofs.reports.figures import FAMILIES, kind, normalised
 from compactproofs.reports.published import published_for
 from compactproofs.reports.results import ModelResults
 
-_MARKERS = {"square": "s", "diamond": "D", "circle": "o", "circle-open": "o", "triangle-up": "^"}
+MARKERS = {"square": "s", "diamond": "D", "circle": "o", "circle-open": "o", "triangle-up": "^"}
+"""The markers of `FAMILIES` as matplotlib calls them."""
 
 
 def save_figures(models: list[ModelResults], folder: Path) -> list[Path]:
@@ -51,7 +52,7 @@ def _scatter(axes: Any, models: list[ModelResults], y: Any) -> None:
             face = "none" if symbol.endswith("open") else colour
             points = [(p["flops"], y(m, p)) for m, p in chosen]
             axes.scatter(
-                *zip(*points, strict=True), s=14, marker=_MARKERS[symbol], edgecolors=colour, facecolors=face, linewidths=0.7, label=title
+                *zip(*points, strict=True), s=14, marker=MARKERS[symbol], edgecolors=colour, facecolors=face, linewidths=0.7, label=title
             )
     axes.set_xscale("log")
     axes.set_xlabel("FLOPs to check")
@@ -61,7 +62,7 @@ def _pareto(figure: Any, models: list[ModelResults]) -> Any:
     axes = figure.subplots()
     _scatter(axes, models, normalised)
     summary = models[0].summary
-    rows = published_for(summary["n_ctx"], summary["d_vocab"])
+    rows = [row for row in published_for(summary["n_ctx"], summary["d_vocab"]) if row.flops is not None]
     if rows:
         points = [(row.flops, row.normalized) for row in rows]
         axes.scatter(*zip(*points, strict=True), s=12, marker="x", color="#999999", linewidths=0.7, label="paper's means")

@@ -1,0 +1,145 @@
+"""Numbers derived from synthetic sweeps, without pages and figures."""
+
+import duckdb
+import pytest
+
+from compactproofs.reports.published import published_for
+from compactproofs.reproduction.agreement import agreement
+from compactproofs.reproduction.comparison import compare
+from compactproofs.reproduction.figures import frontier
+from compactproofs.reproduction.fits import clouds
+from compactproofs.reproduction.groups import LEGEND, TABLE_1
+from compactproofs.reproduction.soundness import excess
+from compactproofs.reproduction.summaries import read_configuration, read_configurations
+from compactproofs.reproduction.tables import lengths_table, table_1
+from compactproofs.reproduction.timings import timing
+from compactproofs.strategies.subcubic import QueryHandling
+from synthetic_sweeps import ALL, BEST, CORRECT, TOTAL, changed, folder_of, rows_of
+
+DROP = str(QueryHandling.DROP)
+FEW = [s for s in ALL if s.family in ("brute-force", "cubic") or s.label == BEST]
+
+
+@pytest.fixture(scope="module")
+def k4(tmp_path_factory):
+    return read_configuration(folder_of(tmp_path_factory.mktemp("out"), *(rows_of(seed) for seed in range(4))))
+
+
+def test_table_1_has_the_rows_of_the_paper(k4):
+    lines = table_1(k4).replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    assert len(lines) == 2 + len(TABLE_1)
+    row = next(line for line in lines if line.startswith("| Sub-cubic"))
+    assert row == "| Sub-cubic | 0.6926 ± 0.0380 | 0.6936 ± 0.0009 | 0.6936 ± 0.0009 | 0.9013 ± 0.0012 |"
+    assert "| Sub-cubic | $O(v^2 k^2 + v^2 d)$ | 2²¹ | 2²⁰ | 2¹² |" in lengths_table(k4)
+
+
+def test_groups_are_of_published_strategies_and_leave_none_out():
+    published = {row.label for row in published_for(4, 64)}
+    assert {label for group in TABLE_1 for label in group.labels} <= published
+    assert {label for legend in LEGEND for label in legend.group.labels} == published - {"brute-force"}
+
+
+def test_comparisons_measure_distances(k4):
+    found = {c.published.label: c for c in compare(k4)}
+    assert len(found) == 102
+    best = found[BEST]
+    assert best.ours.mean == pytest.approx(0.692562 * 1.0015, abs=1e-6) and best.envelope.mean == pytest.approx(0.9 * 1.0015, abs=1e-6)
+    assert best.distance == pytest.approx(0.692562 * 0.0015 / 0.0380426, rel=1e-3) and best.agrees
+    assert best.standard_errors == pytest.approx(best.difference / (0.0380426**2 / 151 + best.ours.std**2 / 4) ** 0.5)
+
+
+def test_brute_force_out_of_reach_is_compared_as_an_estimate(tmp_path):
+    c = read_configuration(folder_of(tmp_path, *(rows_of(seed, FEW, n_ctx=20, sampled=True) for seed in range(2)), name="k20"))
+    found = {x.published.label: x for x in compare(c)}
+    assert found["brute-force"].estimated and found["brute-force"].ours.mean == 0.998 and not found["cubic"].estimated
+
+
+def test_disagreements_are_grouped_by_their_choices(tmp_path):
+    models = [rows_of(seed) for seed in range(4)]
+    for label in [p.label for p in published_for(4, 64) if p.label.endswith(DROP) and p.choices[0] == "max_diff_exact"]:
+        models = [changed(rows, label, "published", lower=0.95 + 0.001 * n) for n, rows in enumerate(models)]
+    found = agreement(read_configuration(folder_of(tmp_path, *models)))
+    (group,) = found.disagreements
+    assert (len(group.members), group.described, group.higher) == (10, 10, True)
+    assert group.description == f"query handling `{DROP}`, direct path `max_diff_exact`"
+    assert "present code" in group.cause(4) and group.cause(5) == "no cause is known"
+    expected = (
+        f"92 of 102 means within 2 published standard deviations; 10 others differ by 0.001 or more, all with query handling `{DROP}`"
+    )
+    assert found.in_short.startswith(expected)
+
+
+def test_differences_that_only_a_tiny_spread_makes_far_are_apart(tmp_path):
+    models = [rows_of(seed) for seed in range(2)]
+    tiny = [p for p in published_for(4, 64) if p.choices[:1] == ("svd_query+max_diff",)]
+    for label in [p.label for p in tiny]:
+        models = [changed(rows, label, "published", lower=0.0005) for rows in models]
+    found = agreement(read_configuration(folder_of(tmp_path, *models)))
+    assert all(group.negligible for group in found.disagreements) and sum(len(g.members) for g in found.disagreements) == len(tiny) == 20
+    assert "; 20 others differ by less than 0.001." in found.in_short
+
+
+def test_a_false_bound_is_found_in_exact_integers(tmp_path):
+    models = [changed(rows_of(seed, FEW), "cubic", correct_at_least=str(CORRECT + seed)) for seed in (0, 1)]
+    models[1] = changed(models[1], BEST, "published", correct_at_least=str(TOTAL - 899))
+    c = read_configuration(folder_of(tmp_path, *models))
+    sound, published = excess(c, sound=True), excess(c, sound=False)
+    assert (sound.bounds, sound.against_exact, sound.exceeding, sound.models, sound.labels) == (6, 6, 1, 1, ("cubic",))
+    assert (published.bounds, published.exceeding, published.labels) == (2, 1, (BEST,))
+
+
+def test_sampled_accuracies_and_trivial_certificates_refute_nothing(tmp_path):
+    sampled = {"n_ctx": 20, "sampled": True}
+    folder_of(tmp_path, rows_of(0, FEW, **sampled), rows_of(1, FEW, **sampled, correct_at_most=str(64**20)), name="k20")
+    found = excess(read_configuration(tmp_path / "results" / "k20"), sound=True)
+    assert (found.bounds, found.against_exact, found.against_certificate, found.exceeding) == (4, 0, 2, 0)
+
+
+def test_an_upper_bound_below_the_exact_count_is_found(tmp_path):
+    c = read_configuration(
+        folder_of(tmp_path, rows_of(0, FEW, correct_at_most=str(CORRECT - 1)), rows_of(1, FEW, correct_at_most=str(CORRECT)))
+    )
+    assert agreement(c).upper_bounds_too_small == 1
+
+
+def test_unknown_accuracies_are_left_out_of_normalised_bounds(tmp_path):
+    c = read_configuration(folder_of(tmp_path, rows_of(0, FEW, accuracy=None), rows_of(1, FEW)))
+    assert len(c.normalised(c.find("cubic", None))) == 1 and len(c.find("cubic", None).bounds) == 2
+
+
+def test_fits_are_least_squares_through_the_best_of_each_model(k4):
+    found = {(cloud.attention_error, cloud.variant): cloud for cloud in clouds(k4)}
+    assert len(found) == 18 and not any("exact_EQKE" in error for error, _ in found)
+    fit, scale = found["svd", "published"].fit, 0.569865 / (CORRECT / TOTAL)
+    assert fit.slope == pytest.approx(scale * 0.001 / 50, rel=1e-2) and fit.explained == pytest.approx(1.0, abs=1e-6) and fit.models == 4
+
+
+def test_time_is_taken_apart_where_it_was_recorded(k4):
+    found = timing(k4, {"sweep_seconds": 400.0, "workers": 2})
+    assert (found.published, found.brute_force, found.proof) == (200.0, 2.0, 4 * 158 * 0.5) and found.search is None
+    assert found.rest == 800 - 200 - 2 - 316 and found.training is None
+
+
+def test_search_and_counting_are_parts_of_a_proof(tmp_path):
+    folder = folder_of(tmp_path, rows_of(0, FEW), rows_of(1, FEW, search_seconds=0.1, counting_seconds=0.3))
+    found = timing(read_configuration(folder), {})
+    assert (found.search, found.counting, found.proof) == pytest.approx((0.2, 0.6, 4 * 0.5 - 0.8))
+
+
+def test_results_without_the_time_of_search_and_counting_can_be_read(tmp_path):
+    folder = folder_of(tmp_path, rows_of(0, FEW))
+    duckdb.sql(f"COPY (SELECT * EXCLUDE (search_seconds, counting_seconds) FROM '{folder}/0.parquet') TO '{folder}/1.parquet'")
+    (folder / "0.parquet").unlink()
+    found = timing(read_configuration(folder), {})
+    assert (found.search, found.counting, found.proof) == (None, None, 1.0)
+
+
+def test_the_frontier_has_what_no_shorter_proof_beats():
+    assert frontier([(3.0, 0.5), (1.0, 0.2), (2.0, 0.6), (1.0, 0.3), (4.0, 0.7)]) == [(1.0, 0.3), (2.0, 0.6), (4.0, 0.7)]
+
+
+def test_configurations_come_by_length_and_nothing_from_nowhere(tmp_path):
+    folder_of(tmp_path, rows_of(0, FEW, n_ctx=20, sampled=True), name="k20")
+    folder_of(tmp_path, rows_of(0, FEW))
+    (tmp_path / "results" / "k5").mkdir()
+    assert [c.name for c in read_configurations(tmp_path / "results")] == ["k4", "k20"] and read_configurations(tmp_path / "none") == []
