@@ -56,8 +56,8 @@ class Disagreement:
             return "the models: on the same weights brute force and cubic count what the authors' code counts (`tests/golden`)"
         if self.handling == QueryHandling.DROP and n_ctx == 4 and self.higher:
             return (
-                "the authors' present code too gives more than they published: on models trained with their recipe its counts and ours "
-                "differ by at most 0.001 ([comparison](../strategies/comparison.md), `tests/golden`); these are of another version"
+                "the authors' present code too gives more than they published; the published rows seem to be of another version of it "
+                "([C17](../strategies/errata.md))"
             )
         return UNKNOWN
 

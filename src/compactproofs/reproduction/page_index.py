@@ -29,7 +29,7 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
     """The whole page; timings by name of the configuration."""
     configurations = [a.configuration for a in found]
     versions = listed(sorted({v for c in configurations for v in c.versions})) or "an unknown version"
-    columns = ["configuration", "models", "strategies", "proven", "computed", "infeasible", "failed", f"within {FAR:g} std"]
+    columns = ["configuration", "models", "in the paper", "strategies", "proven", "computed", "infeasible", "failed", f"within {FAR:g} std"]
     return joined(
         [
             "# The published experiment, repeated",
@@ -58,7 +58,8 @@ def _overview(a: Agreement) -> list[str]:
     c = a.configuration
     statuses = [f"{sum(runs.count(status) for runs in c.runs):,}" for status in ("proven", "computed", "infeasible", FAILED)]
     agreeing = f"{a.agreeing} of {len(a.compared)}" if a.compared else NOTHING
-    return [f"[{c.title}]({c.name}.md)", str(len(c.models)), str(len(c.runs)), *statuses, agreeing]
+    paper = NOTHING if not a.comparisons else str(max(each.published.seeds for each in a.comparisons))
+    return [f"[{c.title}]({c.name}.md)", str(len(c.models)), paper, str(len(c.runs)), *statuses, agreeing]
 
 
 def _environment() -> str:

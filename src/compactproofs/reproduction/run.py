@@ -16,6 +16,7 @@ from compactproofs.model.files import write_atomically
 from compactproofs.model.training.runner import train_seeds
 from compactproofs.reproduction.configurations import SEEDS, Configuration, reproduced_strategies
 from compactproofs.reproduction.measuring import measure_models
+from compactproofs.reproduction.timings import read_timings
 from compactproofs.sweeps.executors import LocalPool
 from compactproofs.sweeps.plan import Plan, Work
 from compactproofs.sweeps.sweep import Progress, run_plan
@@ -74,7 +75,7 @@ def run_configuration(
     recipe = configuration.recipe
     paths = tuple(models / f"{recipe.name}-seed{seed}.safetensors" for seed in range(seeds))
     used = workers or available_cores()
-    before = read_timings(out).get(name, Timings())
+    before = recorded(out).get(name, Timings())
     with stage(f"{name}: training", "steps") as progress, _clock() as training:
         trained = sum(not m.resumed for m in train_seeds(recipe, range(seeds), out=models, workers=workers, progress=progress))
     plan = Plan(models, paths, Work(tuple(reproduced_strategies()), upper="own", seconds=SECONDS))
@@ -101,16 +102,13 @@ def run_configuration(
     return Outcome(summary.done + summary.skipped + summary.failed, summary.failed_rows, after)
 
 
-def read_timings(out: Path) -> dict[str, Timings]:
+def recorded(out: Path) -> dict[str, Timings]:
     """The timings of each configuration that was run in this folder."""
-    path = out / "timings.json"
-    if not path.is_file():
-        return {}
-    return {name: Timings(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
+    return {name: Timings(**entry) for name, entry in read_timings(out / "timings.json").items()}
 
 
 def _write_timings(out: Path, name: str, timings: Timings) -> None:
-    everything = {**read_timings(out), name: timings}
+    everything = {**recorded(out), name: timings}
     content = {each: asdict(found) for each, found in everything.items()}
     write_atomically(out / "timings.json", json.dumps(content, indent=2).encode() + b"\n")
 

@@ -8,7 +8,7 @@ import pytest
 from compactproofs.errors import SweepError
 from compactproofs.model.training.recipe import Recipe
 from compactproofs.reproduction.configurations import CONFIGURATIONS, Configuration, configurations, reproduced_strategies
-from compactproofs.reproduction.run import read_timings, run_configuration
+from compactproofs.reproduction.run import recorded, run_configuration
 from compactproofs.sweeps.parts import open_results
 
 TINY = Configuration("tiny", Recipe(n_ctx=3, d_vocab=5, d_model=4, d_head=3, steps=3, batch_size=8))
@@ -41,7 +41,7 @@ def test_a_run_trains_proves_and_measures_once(tmp_path):
     first = run_configuration(TINY, tmp_path, seeds=2, workers=1, stage=stage)
     assert (first.models, first.failed_rows) == (2, 0)
     assert stages == ["tiny: training", "tiny: proving", "tiny: measuring"]
-    timings = read_timings(tmp_path)["tiny"]
+    timings = recorded(tmp_path)["tiny"]
     assert (timings.models, timings.training_models, timings.workers) == (2, 2, 1)
     assert timings.sweep_seconds > timings.io_seconds > 0 and timings.training_cpu_seconds > 0 and timings.peak_memory_bytes > 2**24
     with open_results(tmp_path / "results" / "tiny") as results:
@@ -55,5 +55,5 @@ def test_a_run_trains_proves_and_measures_once(tmp_path):
     again = run_configuration(TINY, tmp_path, seeds=2, workers=1)
     assert (again.models, again.failed_rows) == (2, 0)
     assert {path: path.stat().st_mtime_ns for path in files} == files
-    repeated = read_timings(tmp_path)["tiny"]
+    repeated = recorded(tmp_path)["tiny"]
     assert (repeated.models, repeated.sweep_seconds, repeated.training_seconds) == (2, timings.sweep_seconds, timings.training_seconds)

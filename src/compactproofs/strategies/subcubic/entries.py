@@ -21,7 +21,8 @@ class Entries:
     @classmethod
     def at(cls, index: tuple[np.ndarray, ...], gaps: np.ndarray) -> Entries:
         """The entries at these indices of a gap table."""
-        return cls(*index, gaps[index])
+        query, label, others = index
+        return cls(query, label, others, gaps[index])
 
     @classmethod
     def applicable(cls, gaps: np.ndarray) -> Entries:
