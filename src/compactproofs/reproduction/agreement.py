@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from compactproofs.reproduction.comparison import FAR, NEGLIGIBLE, Comparison, compare
+from compactproofs.reproduction.comparison import FAR, Comparison, compare
 from compactproofs.reproduction.disagreement import Disagreement, disagreements
 from compactproofs.reproduction.markdown import count
 from compactproofs.reproduction.soundness import Excess, contradictory_upper_bounds, excess
@@ -34,7 +34,7 @@ class Agreement:
 
     @property
     def agreeing(self) -> int:
-        """How many means are within two published standard deviations."""
+        """How many means differ by no more than chance explains, or by next to nothing."""
         return sum(c.agrees for c in self.compared)
 
     @cached_property
@@ -47,7 +47,7 @@ class Agreement:
         """A sentence or two."""
         if not self.compared:
             return "none of the published strategies was run." if self.comparisons else "nothing was published about this configuration."
-        text = f"{self.agreeing} of {count(len(self.compared), 'mean')} within {FAR:g} published standard deviations{self._exceptions}."
+        text = f"{self.agreeing} of {count(len(self.compared), 'mean')} within {FAR:g} standard errors{self._exceptions}."
         if not self.published.against_exact + self.published.against_certificate:
             return text
         if not self.published.exceeding:
@@ -57,15 +57,15 @@ class Agreement:
 
     @property
     def _exceptions(self) -> str:
-        real = [group for group in self.disagreements if not group.negligible]
-        beyond = sum(len(group.members) for group in real)
-        hardly = len(self.compared) - self.agreeing - beyond
-        text = f"; {beyond} others differ by {NEGLIGIBLE} or more" if beyond else ""
-        handlings, sides = {group.handling for group in real}, {group.higher for group in real}
+        beyond = len(self.compared) - self.agreeing
+        if not beyond:
+            return ""
+        handlings, sides = {group.handling for group in self.disagreements}, {group.higher for group in self.disagreements}
+        which = "more" if sides == {True} else "less" if sides == {False} else "more or less"
+        text = f"; for {count(beyond, 'other')} we get {which}"
         if len(handlings) == 1 and None not in handlings:
-            which = "more" if sides == {True} else "less" if sides == {False} else "more or less"
-            text += f", all with query handling `{real[0].handling}`, where we get {which}"
-        return text + (f"; {hardly} others differ by less than {NEGLIGIBLE}" if hardly else "")
+            text += f", all with query handling `{self.disagreements[0].handling}`"
+        return text
 
 
 def agreement(configuration: Configuration) -> Agreement:

@@ -9,11 +9,14 @@ from compactproofs.reports.published import Published, published_for
 from compactproofs.reproduction.summaries import Configuration, Runs, Spread, spread
 from compactproofs.strategies.subcubic import QueryHandling
 
-FAR = 2.0
-"""Means further apart than so many published standard deviations disagree."""
+FAR = 3.0
+"""Means further apart than so many standard errors of their difference disagree."""
 
 NEGLIGIBLE = 0.001
-"""A difference of accuracies that matters to nobody, however small the published spread is."""
+"""A difference of accuracies that matters to nobody, however small the spread is."""
+
+NEAR = 2.0
+"""Published standard deviations; for a weaker statement, and for a single model, which has no standard error."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,18 @@ class Comparison:
         return self.difference / error if error > 0 else None
 
     @property
+    def near(self) -> bool:
+        """Whether the means are within `NEAR` published standard deviations; without any of those, equal."""
+        return self.difference == 0 or (self.distance is not None and abs(self.distance) <= NEAR)
+
+    @property
     def agrees(self) -> bool:
-        """Whether the means are within `FAR` published standard deviations; without any of those, equal."""
-        return self.difference == 0 or (self.distance is not None and abs(self.distance) <= FAR)
+        """Whether chance explains the difference of the means, or it is negligible."""
+        if self.difference is None:
+            return False
+        if abs(self.difference) < NEGLIGIBLE:
+            return True
+        return self.near if self.standard_errors is None else abs(self.standard_errors) <= FAR
 
 
 def compare(configuration: Configuration) -> list[Comparison]:

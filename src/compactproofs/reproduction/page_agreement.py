@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactproofs.reproduction.agreement import Agreement, pairs, reach
-from compactproofs.reproduction.comparison import FAR, NEGLIGIBLE
-from compactproofs.reproduction.disagreement import UNKNOWN, Disagreement
+from compactproofs.reproduction.comparison import FAR, NEAR, NEGLIGIBLE
+from compactproofs.reproduction.disagreement import Disagreement
 from compactproofs.reproduction.markdown import (
     NOTHING,
     count,
@@ -48,11 +48,12 @@ def agreement_page(found: Sequence[Agreement]) -> str:
 
 def _means(found: Sequence[Agreement]) -> str:
     rows = [_means_row(a) for a in found if a.compared]
-    columns = ["configuration", "strategies compared", f"within {FAR:g} std", f"within {FAR:g} standard errors"]
-    text = paragraph("""
-        "Ours" are the values of the authors' computation on our models, trained with their recipe from seeds of our own. Standard
-        deviations are the published ones, over models; a standard error is that of the difference of the two means. All strategies one by
-        one: [comparison](comparison.md).
+    columns = ["configuration", "strategies compared", f"within {FAR:g} standard errors", f"within {NEAR:g} std"]
+    text = paragraph(f"""
+        "Ours" are the values of the authors' computation on our models, trained with their recipe from seeds of our own. A standard error
+        is that of the difference of the two means: beyond {FAR:g} of them chance is an unlikely explanation, and a mean counts as
+        different, unless the difference is below {NEGLIGIBLE}. Standard deviations are the published ones, over models. All strategies one
+        by one: [comparison](comparison.md).
     """)
     columns += ["furthest, in std", "largest difference"]
     return joined(["## Means beside published means", text, table(columns, rows)]) if rows else ""
@@ -62,12 +63,11 @@ def _means_row(a: Agreement) -> list[str]:
     visible = [c for c in a.compared if abs(c.difference or 0.0) >= NEGLIGIBLE]
     furthest = max(visible or a.compared, key=lambda c: abs(c.distance or 0.0))
     largest = max(a.compared, key=lambda c: abs(c.difference or 0.0))
-    errors = [c.standard_errors for c in a.compared if c.standard_errors is not None]
     return [
         a.configuration.title,
         f"{len(a.compared)} of {len(a.comparisons)}",
         f"{a.agreeing} of {len(a.compared)}",
-        f"{sum(abs(error) <= FAR for error in errors)} of {len(errors)}" if errors else NOTHING,
+        f"{sum(c.near for c in a.compared)} of {len(a.compared)}",
         signed(furthest.distance),
         signed_number(largest.difference or 0.0),
     ]
@@ -76,23 +76,16 @@ def _means_row(a: Agreement) -> list[str]:
 def _differences(found: Sequence[Agreement]) -> str:
     if not any(a.compared for a in found):
         return ""
-    lines = [f"- **{a.configuration.title}**: {_difference(group, a.configuration.n_ctx)}" for a in found for group in a.disagreements]
-    unknown = any(group.cause(a.configuration.n_ctx) == UNKNOWN for a in found for group in a.disagreements)
-    return joined(
-        [
-            f"## Where means differ by more than {FAR:g} published standard deviations",
-            "\n".join(lines) or "Nowhere.",
-            "Differences without a known cause are left as they are." if unknown else "",
-        ]
-    )
+    lines = [f"- **{a.configuration.title}**: {_difference(group)}" for a in found for group in a.disagreements]
+    return joined([f"## Where means differ by more than {FAR:g} standard errors", "\n".join(lines) or "Nowhere."])
 
 
-def _difference(group: Disagreement, n_ctx: int) -> str:
+def _difference(group: Disagreement) -> str:
     which = group.description if group.handling is None else f"{len(group.members)} of {group.described} with {group.description}"
     differences = _range([signed_number(pick(m.difference or 0.0 for m in group.members)) for pick in (min, max)])
-    distances = [m.distance for m in group.members if m.distance is not None]
-    far = f" ({_range([signed(min(distances)), signed(max(distances))])} standard deviations)" if distances else ""
-    return f"{which}. We get {'more' if group.higher else 'less'}: {differences}{far}. Cause: {group.cause(n_ctx)}."
+    errors = [m.standard_errors for m in group.members if m.standard_errors is not None]
+    far = f" ({_range([signed(min(errors)), signed(max(errors))])} standard errors)" if errors else ""
+    return f"{which}. We get {'more' if group.higher else 'less'}: {differences}{far}. Cause: {group.cause}."
 
 
 def _range(ends: list[str]) -> str:

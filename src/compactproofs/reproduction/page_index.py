@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from compactproofs.reproduction.agreement import Agreement
-from compactproofs.reproduction.comparison import FAR
+from compactproofs.reproduction.comparison import FAR, NEGLIGIBLE
 from compactproofs.reproduction.markdown import NOTHING, count, duration, joined, listed, paragraph, table
 from compactproofs.reproduction.page_agreement import soundness_section
 from compactproofs.reproduction.summaries import Configuration, Failure
@@ -29,7 +29,17 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
     """The whole page; timings by name of the configuration."""
     configurations = [a.configuration for a in found]
     versions = listed(sorted({v for c in configurations for v in c.versions})) or "an unknown version"
-    columns = ["configuration", "models", "in the paper", "strategies", "proven", "computed", "infeasible", "failed", f"within {FAR:g} std"]
+    columns = [
+        "configuration",
+        "models",
+        "in the paper",
+        "strategies",
+        "proven",
+        "computed",
+        "infeasible",
+        "failed",
+        f"within {FAR:g} standard errors",
+    ]
     return joined(
         [
             "# The published experiment, repeated",
@@ -42,8 +52,8 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
             table(columns, [_overview(a) for a in found]),
             paragraph(f"""
                 "Computed" are the authors' computations, which are not proofs. "Infeasible" is what would have taken longer than allowed.
-                The last column: means of the authors' computations on our models within {FAR:g} published standard deviations of the
-                published ones.
+                The last column: means of the authors' computations on our models within {FAR:g} standard errors of the published ones, or
+                closer than {NEGLIGIBLE}.
             """),
             _LINKS,
             f"Computed with compactproofs {versions}. These pages: compactproofs {__version__}, {_environment()}.",
@@ -81,13 +91,20 @@ def _times(configurations: Sequence[Configuration], timings: dict[str, Timing]) 
         memory = NOTHING if t.peak_memory_bytes is None else f"{t.peak_memory_bytes / 2**30:.2f} GiB"
         workers = NOTHING if t.workers is None else str(t.workers)
         timed = NOTHING if t.models is None else str(t.models)
-        walls.append([c.title, timed, *map(duration, (t.training, t.sweep, t.reading_and_writing, t.statistics)), workers, memory])
+        walls.append(
+            [c.title, timed, *map(duration, (t.training, t.sweep, t.reading_and_writing, t.statistics, t.processor)), workers, memory]
+        )
         rows.append([c.title, *map(duration, (t.published, t.brute_force, t.search, t.proof, t.counting, t.rest))])
     return joined(
         [
             "## Time",
-            "Wall time, as far as the run recorded it:",
-            table(["configuration", "models", "training", "sweep", "of it files", "statistics", "workers", "peak memory"], walls),
+            paragraph("""
+                Wall time, as far as the run recorded it, and the processor time of all stages together, which other work on the machine
+                does not prolong much: divided by the number of workers it is the least wall time.
+            """),
+            table(
+                ["configuration", "models", "training", "sweep", "of it files", "statistics", "processor", "workers", "peak memory"], walls
+            ),
             paragraph(f"""
                 Time of the workers of the sweep, by what they computed. A proof does not repeat what an earlier one of the same model had
                 computed; an exact accuracy is part of brute force, a sampled one of the rest.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactproofs.interpretation import Summary, explain, published_statistics
-from compactproofs.reproduction.comparison import FAR
+from compactproofs.reproduction.comparison import NEAR
 from compactproofs.reproduction.markdown import NOTHING, capitalised, count, joined, mean_std_significant, signed, table
 from compactproofs.reproduction.summaries import Configuration
 
@@ -42,10 +42,10 @@ def _beside_published(title: str, summaries: dict[str, Summary]) -> list[str]:
         distances += [] if distance is None else [distance]
         published = mean_std_significant(theirs.mean, theirs.std)
         rows.append([f"`{statistic}`", published, _cell(ours), signed(distance), explain(statistic)[1]])
-    close = sum(abs(distance) <= FAR for distance in distances)
+    close = sum(abs(distance) <= NEAR for distance in distances)
     return [
         f"## {capitalised(title)}, beside the published statistics",
-        f"{_models(summaries)} of ours; {close} of {count(len(distances), 'mean')} within {FAR:g} published standard deviations.",
+        f"{_models(summaries)} of ours; {close} of {count(len(distances), 'mean')} within {NEAR:g} published standard deviations.",
         "Known defects of the published numbers: C12 to C16 of the [errata](../strategies/errata.md).",
         table(["statistic", "published", "ours", "distance in std", "meaning "], rows),
     ]

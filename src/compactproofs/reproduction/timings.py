@@ -26,6 +26,8 @@ class Timing:
     """Part of the sweep, in the main process."""
     statistics: float | None
     """All of these are wall time."""
+    processor: float | None
+    """Processor time of training, sweep and statistics together."""
     published: float
     """What the authors' code computes without proving it. This and what follows is time of worker processes, one thread each."""
     brute_force: float
@@ -72,6 +74,7 @@ def timing(configuration: Configuration, recorded: dict[str, Any]) -> Timing:
         sweep=_seconds(recorded, "sweep_seconds"),
         reading_and_writing=_seconds(recorded, "io_seconds"),
         statistics=_seconds(recorded, "statistics_seconds"),
+        processor=_sum([_seconds(recorded, f"{stage}_cpu_seconds") for stage in ("training", "sweep", "statistics")]),
         published=_total([r for r in configuration.runs if not r.sound], lambda o: o.seconds) or 0.0,
         brute_force=_total([r for r in configuration.runs if r.family == "brute-force"], lambda o: o.seconds) or 0.0,
         search=search,
@@ -83,6 +86,11 @@ def timing(configuration: Configuration, recorded: dict[str, Any]) -> Timing:
 def _seconds(recorded: dict[str, Any], name: str) -> float | None:
     value = recorded.get(name)
     return None if value is None else float(value)
+
+
+def _sum(seconds: list[float | None]) -> float | None:
+    known = [s for s in seconds if s is not None]
+    return sum(known) if len(known) == len(seconds) else None
 
 
 def _total(runs: list[Runs], seconds: Callable[[Outcome], float | None]) -> float | None:

@@ -72,7 +72,7 @@ def test_the_index_says_how_much_there_is(pages):
     assert "    compactproofs reproduce\n" in text
     assert "| [max-of-4, 64 tokens](k4.md) | 4 | 151 | 59 | 156 | 80 | 0 | 0 | 22 of 22 |" in text
     assert (
-        "| max-of-4, 64 tokens | 4 | 10.0 min | 2.8 h | - | 5.0 s | 2 | 1.00 GiB |" in text
+        "| max-of-4, 64 tokens | 4 | 10.0 min | 2.8 h | - | 5.0 s | - | 2 | 1.00 GiB |" in text
         and "did not record search and counting" in text
         and "Failures" not in text
     )

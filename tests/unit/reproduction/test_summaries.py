@@ -62,21 +62,26 @@ def test_disagreements_are_grouped_by_their_choices(tmp_path):
     (group,) = found.disagreements
     assert (len(group.members), group.described, group.higher) == (10, 10, True)
     assert group.description == f"query handling `{DROP}`, direct path `max_diff_exact`"
-    assert "present code" in group.cause(4) and group.cause(5) == "no cause is known"
-    expected = (
-        f"92 of 102 means within 2 published standard deviations; 10 others differ by 0.001 or more, all with query handling `{DROP}`"
-    )
+    assert group.models_alike and "another version of the authors' code" in group.cause
+    expected = f"92 of 102 means within 3 standard errors; for 10 others we get more, all with query handling `{DROP}`"
     assert found.in_short.startswith(expected)
 
 
-def test_differences_that_only_a_tiny_spread_makes_far_are_apart(tmp_path):
+def test_where_the_models_differ_no_version_is_blamed(tmp_path):
+    models = [changed(changed(rows_of(seed), BEST, "published", lower=0.2), "cubic", None, lower=0.5) for seed in range(4)]
+    groups = {group.handling: group for group in agreement(read_configuration(folder_of(tmp_path, *models))).disagreements}
+    assert "on the same weights" in groups[None].cause and "it may be the models" in groups["mean_query+diff"].cause
+    assert not groups[None].higher and not groups["mean_query+diff"].models_alike
+
+
+def test_a_difference_next_to_nothing_is_agreement_however_small_the_spread(tmp_path):
     models = [rows_of(seed) for seed in range(2)]
     tiny = [p for p in published_for(4, 64) if p.choices[:1] == ("svd_query+max_diff",)]
     for label in [p.label for p in tiny]:
         models = [changed(rows, label, "published", lower=0.0005) for rows in models]
     found = agreement(read_configuration(folder_of(tmp_path, *models)))
-    assert all(group.negligible for group in found.disagreements) and sum(len(g.members) for g in found.disagreements) == len(tiny) == 20
-    assert "; 20 others differ by less than 0.001." in found.in_short
+    assert found.disagreements == [] and found.agreeing == len(found.compared)
+    assert sum(not c.near for c in found.compared) == len(tiny) == 20
 
 
 def test_a_false_bound_is_found_in_exact_integers(tmp_path):
