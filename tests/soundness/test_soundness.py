@@ -274,6 +274,21 @@ def test_one_endpoint_is_not_enough_for_a_convex_bound():
     assert all(proof.correct_at_least <= right for proof in prove_many(weights, SUBCUBIC, threads=1))
 
 
+def test_the_direct_path_is_that_of_the_query():
+    """Query 0 always answers 0 here, whatever the label's own direct path says; the other queries copy the largest token."""
+    weights = weights_from_tables(
+        EQKE=np.tile([0, 10, 20], (3, 1)),
+        EQKP=np.zeros((3, 2)),
+        EVOU=4 * np.eye(3),
+        PVOU=np.zeros((2, 3)),
+        EU=[[10, 0, 0], [0, 0, 0], [0, 0, 0]],
+    )
+    right = oracle.count_correct(weights)
+    assert right == 7
+    bounds = [proof.correct_at_least for proof in prove_many(weights, SUBCUBIC, threads=1)]
+    assert max(bounds) == 6 < right
+
+
 @pytest.mark.parametrize("chosen", all_strategies(variant="both"), ids=lambda s: f"{s.label} {s.variant or ''}")
 def test_name_and_parameters_recreate_the_strategy(chosen):
     assert strategy(chosen.name, **chosen.parameters) == chosen
