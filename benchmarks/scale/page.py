@@ -1,0 +1,253 @@
+"""The page: tables, figures and what follows from them. Every number comes from the files of measurements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from compactproofs.counting.additive import count_exponent
+from compactproofs.reports.explorer import LARGEST_VOCABULARY
+from scale.figures import save_figure
+from scale.groups import COSTS, Group, groups, ranges
+from scale.records import AXES, BRUTE_FORCE_AXIS, PORTFOLIO, SECONDS, Measurement, Memory, SweepCost, beside, read
+from scale.sweep_section import sweep_section
+from scale.words import clock, listed, number, span, table
+
+FAR = 0.5
+"""Exponents that differ by so much are talked about."""
+
+
+def write_page(page: Path, out: Path) -> None:
+    """Write the page and its figures from the measurements in `out` and the files beside it."""
+    rows = read(out, Measurement)
+    found = groups(rows)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for cost in COSTS:
+        save_figure(page.with_name(f"scale-{cost}.svg"), found, cost)
+    sections = [
+        _introduction(rows, out),
+        _exponents(groups(rows, by_complexity=True)),
+        _figures(),
+        *(_axis(axis, found) for axis in AXES),
+        _refused(rows),
+        _memory(read(beside(out, "memory"), Memory)),
+        sweep_section(read(beside(out, "sweep"), SweepCost)),
+        _limits(found),
+    ]
+    page.write_text("\n\n".join(section.strip() for section in sections) + "\n")
+
+
+def _introduction(rows: Sequence[Measurement], out: Path) -> str:
+    repeated = [row.seconds_most / row.seconds - 1 for row in rows if row.runs > 1 and row.seconds > 0.01]
+    waited = median(row.wall_seconds / row.seconds for row in rows if row.seconds > 0.1)
+    full = max(sum(row.size == size for row in rows) for size in AXES["v"])
+    thin = {f"v={s.v}, k={s.k}": n for axis in AXES.values() for s in axis if (n := sum(row.size == s for row in rows)) < full}
+    fewer = ", ".join(f"{n} at {size}" for size, n in thin.items())
+    busy = (
+        f"The machine was busy with other work: wall time was {waited:.1f} times processor time in the median. "
+        "Processor time leaves waiting out, but not what shared caches and memory cost."
+        if waited > 1.1
+        else "The machine did little else: wall time was about processor time."
+    )
+    total = sum(row.seconds * row.runs for row in rows) / 60
+    which = (
+        f"All {full} of them, repaired and published. At the largest sizes there are fewer of the subcubic and `threshold-cubic-pooled` variants ({fewer}), "
+        "chosen so that every option of every class of complexity is there."
+        if thin
+        else f"All {full} of them at every size, repaired and published."
+    )
+    return f"""# Scale: what proofs cost as models grow
+
+Written by `python benchmarks/measure_scale.py FOLDER --page docs/results/scale.md`; the measurements are in [{out.name}]({out.name}).
+
+**Models.** One for each size, seed 0 of the [recipe](../explanation/training.md). $v$ is the vocabulary, $k$ the sequence length, $d=d_\\text{{model}}=d_\\text{{head}}$. One size varies at a time:
+
+{_sizes(rows)}
+
+**Strategies.** {which}
+
+**Time** is processor time of one thread, for a proof on its own: the search for hints is in it, and nothing is shared with other proofs. Kernels were compiled before, on tiny models, and FLOPs were counted before. Proofs under half a second
+were run three times and the least time counts; the slowest of the three took {median(repeated):.0%} more in the median, and {max(repeated):.0%} more at worst. {busy}
+All runs together took {total:.0f} minutes. A proof may take {SECONDS:g} s; what would take longer is refused.
+
+**FLOPs** are those of checking, [counted as in the paper](../strategies/costs.md), and counting of sequences where a proof counts. The search is not in them.
+
+**Fits** are straight lines through logarithms by least squares. The misfit is the largest distance of a measurement from its line, as a fraction."""
+
+
+def _sizes(rows: Sequence[Measurement]) -> str:
+    lines = [
+        [f"${axis}$", ", ".join(str(getattr(size, axis)) for size in sizes), _others(axis), _accuracies(rows, axis)]
+        for axis, sizes in AXES.items()
+    ]
+    lines.append(
+        ["$k$, brute force", ", ".join(str(s.k) for s in BRUTE_FORCE_AXIS), f"$v={BRUTE_FORCE_AXIS[0].v}$, $d={BRUTE_FORCE_AXIS[0].d}$", ""]
+    )
+    return table(["axis", "sizes", "the others", "accuracy proven by `threshold-cubic-pooled`"], lines)
+
+
+def _others(axis: str) -> str:
+    size = AXES[axis][0]
+    return ", ".join(f"${name}={getattr(size, name)}$" for name in AXES if name != axis)
+
+
+def _accuracies(rows: Sequence[Measurement], axis: str) -> str:
+    by_size = {row.size: row.lower for row in rows if row.label == "threshold-cubic-pooled"}
+    return ", ".join(f"{by_size[size]:.3f}" if size in by_size else "-" for size in AXES[axis])
+
+
+def _exponents(found: Sequence[Group]) -> str:
+    lines = []
+    for group in found:
+        cells = [_slopes(group, axis, cost) for cost in COSTS for axis in AXES]
+        lines.append([group.title, str(len(group.members)), f"`{group.stated}`", *cells])
+    head = ["strategy", "members", "stated", *(f"{words} in ${axis}$" for words in ("time", "FLOPs") for axis in AXES)]
+    return f"""## Exponents
+
+Cost grows as size to this power. For a group, the range over the members that were measured at every size of the axis. "-" means fewer than three
+sizes: refused, or (`{PORTFOLIO}`) stopped by the limit. Stated is what `compactproofs strategies` says about checking.
+
+{table(head, lines)}"""
+
+
+def _slopes(group: Group, axis: str, cost: str) -> str:
+    fits = group.fits(axis, cost)
+    if not fits:
+        return "-"
+    if fits[0].exponential:
+        return f"{fits[0].base:.1f} times for each position"
+    return span(*ranges(fits, "slope"), "{:.2f}")
+
+
+def _figures() -> str:
+    return """![Processor seconds against v and k](scale-seconds.svg)
+
+![FLOPs against v and k](scale-flops.svg)
+
+Bands go from the cheapest to the dearest subcubic strategy."""
+
+
+def _axis(axis: str, found: Sequence[Group]) -> str:
+    lines = []
+    for group in found:
+        times, flops = (group.fits(axis, cost) for cost in COSTS)
+        if not times:
+            continue
+        details = [
+            span(*ranges(fits, name), form) for fits in (times, flops) for name, form in (("misfit", "{:.0%}"), ("last_slope", "{:.2f}"))
+        ]
+        if times[0].exponential:
+            details[1::2] = [f"{math.exp(fits[0].last_slope):.1f} times" for fits in (times, flops)]
+        sizes = f"{times[0].sizes[0]} to {times[0].sizes[-1]} ({len(times[0].sizes)})"
+        seconds = [span(*ranges(times, name), "{:.3g}") for name in ("first_cost", "last_cost")]
+        lines.append([group.title, sizes, *seconds, *details])
+    head = ["strategy", f"${axis}$ (sizes)", "s, smallest", "s, largest"]
+    head += [f"{cost}: {what}" for cost in ("time", "FLOPs") for what in ("misfit", "largest two")]
+    return "\n\n".join(
+        [f"### In ${axis}$", table(head, lines), '"Largest two" is the exponent between the two largest sizes.', *_compared(axis, found)]
+    )
+
+
+def _compared(axis: str, found: Sequence[Group]) -> list[str]:
+    """Where time and FLOPs grow differently, in words."""
+    overhead, slower, faster = [], [], []
+    text = []
+    for group in found:
+        times, flops = (group.fits(axis, cost) for cost in COSTS)
+        if not times or times[0].exponential:
+            continue
+        slope, last, charged = (
+            median(fit.slope for fit in times),
+            median(fit.last_slope for fit in times),
+            median(fit.slope for fit in flops),
+        )
+        entry = f"{group.title} ({slope:.1f}, largest two {last:.1f}, FLOPs {charged:.1f})"
+        if group.exponential and abs(slope - charged) > FAR:
+            text.append(
+                f"Brute force is charged a forward pass for every sequence, as in the paper. It works on tables that are made once: its time grows "
+                f"with the exponent {slope:.1f}, its FLOPs with {charged:.1f}."
+            )
+        elif slope < charged - FAR:
+            (overhead if last > slope + 0.2 else slower).append(entry)
+        elif slope > charged + FAR:
+            faster.append(entry)
+    if overhead:
+        text.append(
+            f"At the small sizes the time is mostly overhead (calls of array operations, preparing tables) for {listed(overhead)}: its exponent is at "
+            f"least {FAR} below that of FLOPs, and rises towards the largest sizes. The fitted exponent of time is too low there to extrapolate from."
+        )
+    if slower:
+        text.append(
+            f"Time grows more slowly than FLOPs, by {FAR} or more in the exponent, up to the largest sizes for {listed(slower)}: what grows fastest is "
+            "not yet, or at these sizes never, what takes the time."
+        )
+    if faster:
+        text.append(
+            f"Time grows faster than FLOPs, by {FAR} or more, for {listed(faster)}. The time has the search for hints in it, and work that FLOPs do "
+            "not charge, such as indexing and sorting."
+        )
+    return text or [f"Exponents of time and FLOPs differ by less than {FAR} for every strategy."]
+
+
+def _refused(rows: Sequence[Measurement]) -> str:
+    refused = [row for row in rows if row.status == "infeasible"]
+    stopped = [row for row in rows if row.status != "infeasible" and not row.complete]
+    lines = [[f"`{row.label}`", f"v={row.v}, k={row.k}, d={row.d}", row.reason.split(". ")[0]] for row in refused]
+    lines += [[f"`{row.label}`", f"v={row.v}, k={row.k}, d={row.d}", "took all the time it was allowed"] for row in stopped]
+    return "### What was not carried out\n\n" + (table(["strategy", "size", "why"], lines) if lines else "Nothing: every proof was.")
+
+
+def _memory(rows: Sequence[Memory]) -> str:
+    if not rows:
+        return ""
+    sizes = sorted({row.v for row in rows})
+    peaks = {(row.strategy, row.v): row.peak_bytes / 2**20 for row in rows}
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    lines = [[f"`{name}`", *(f"{peaks[name, v]:.0f}" if (name, v) in peaks else "-" for v in sizes)] for name in names]
+    base = min(peaks.values())
+    return f"""## Memory
+
+Peak of a fresh process that loads a model with $k={rows[0].k}$, $d={rows[0].d}$ and proves once, in MiB. The interpreter, the libraries and the compiled kernels take
+most of the {base:.0f} MiB at the smallest size.
+
+{table(["strategy", *(f"$v={v}$" for v in sizes)], lines)}"""
+
+
+def _limits(found: Sequence[Group]) -> str:
+    lines = []
+    for group in found:
+        fits = group.fits("v", "seconds")
+        if not fits:
+            continue
+        cells = []
+        for seconds in (SECONDS, 3600.0):
+            for from_last in (False, True):
+                sizes = [fit.size_at(seconds, from_last=from_last) for fit in fits]
+                cells.append(span(min(sizes), max(sizes), "{:,.0f}"))
+        lines.append([group.title, str(max(fits[0].sizes)), *cells])
+    head = ["strategy", "largest $v$ measured"]
+    head += [f"{time}, {way}" for time in (clock(SECONDS), clock(3600)) for way in ("fit", "largest two")]
+    first = {v: next(k for k in range(1, 100) if count_exponent(k, v) > 0) for v in (64, 128, 256)}
+    beyond = listed([f"$k={k}$ at $v={v}$" for v, k in first.items()])
+    return f"""## Limits
+
+**Time.** The vocabulary at which a proof ($k=4$, $d=32$, one thread) would take a minute and an hour. **These are extrapolations**, beyond the largest measured size in most
+rows: by the fit, and by the line through the two largest sizes, which is the more cautious of the two where small sizes are mostly overhead. Memory is not in them.
+
+{table(head, lines)}
+
+**Estimates.** Threshold proofs are refused by a formula, before they start, if it says that they take longer than `--seconds`. It is meant for deciding what to start and can be wrong by
+a small factor; give more seconds to run them anyway.
+
+**Large counts.** Sequences are counted in 64-bit integers as long as $v^k<2^{{61}}$. From {beyond} on, counts are kept in units of a power of two, each rounded in the direction that keeps
+the bound true. Nothing overflows, and there is no largest $k$ on this account.
+
+**Certificates.** The checker takes models with $v^2k\\le2^{{24}}$ and $k\\le512$ and certificates of at most $2^{{26}}$ bytes ([the limits](../certificate-format.md#trust)). Sizes and
+times for the bundled models are [there too](../certificate-format.md#measured).
+
+**The largest model so far** has $v=512$, $k=20$ ($2^{{180}}$ inputs): `threshold-cubic-pooled` proves 0.9667 ([details](../explanation/threshold-proofs.md#8-measured)). Its certificate has
+14.6 MB and was checked in 157 s, on a busy machine.
+
+**Reports.** The [proof explorer](../explanation/reading-a-report.md#where-proofs-lose) is left out of a report for more than {number(LARGEST_VOCABULARY)} tokens: its map has a cell for every pair of tokens."""

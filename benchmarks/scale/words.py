@@ -1,0 +1,46 @@
+"""Numbers and tables as a reader wants them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *lines))
+
+
+def span(least: float, most: float, form: str) -> str:
+    """A range, or one number if both ends look the same."""
+    ends = ["beyond reach" if math.isinf(end) else form.format(end) for end in (least, most)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Significant digits, thousands apart."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    rounded = round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{rounded:,.0f}" if abs(rounded) >= 10 ** (digits - 1) else f"{rounded:.{digits}g}"
+
+
+def clock(seconds: float) -> str:
+    """A duration in the unit that suits it."""
+    for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= (2 if unit == "days" else 1) * size:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds)} s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """A, B and C."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
+        if count >= 10**power:
+            return f"{number(count / 10**power)} {unit}"
+    return f"{count:.0f} B"
