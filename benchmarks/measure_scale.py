@@ -15,13 +15,14 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from scale.page import write_page
-from scale.records import AXES, BRUTE_FORCE_AXIS, SECONDS, Measurement, Memory, Size, append, beside, read
+from scale.records import AXES, BRUTE_FORCE_AXIS, SECONDS, Measurement, Memory, Size, Start, append, beside, read
 from scale.sweep import measure_sweeps
 
 import compactproofs as cp
@@ -44,6 +45,7 @@ QUICK = 0.5
 MEMORY_SIZES = [Size(v, 4, 32) for v in (16, 64, 128, 256)]
 MEMORY_STRATEGIES = ("cubic", "subcubic", "threshold-cubic-pooled", "threshold-cubic", "threshold-quartic")
 
+# ru_maxrss would not do for the peak: on Linux a child starts with that of the process that started it
 _PEAK = """
 import sys
 import compactproofs as cp
@@ -51,7 +53,14 @@ cp.prove(cp.load(sys.argv[1]), sys.argv[2], seconds=None)
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(status["VmHWM"].split()[0]) * 1024)
 """
-# ru_maxrss would not do: on Linux a child starts with the peak of the process that started it
+_START = """
+import time
+from compactproofs.strategies.registry import all_strategies
+from compactproofs.sweeps.plan import Work
+from compactproofs.sweeps.work import compile_kernels
+compile_kernels(Work(tuple(all_strategies(None, "both"))))
+print(time.process_time())
+"""
 
 
 def model(folder: Path, size: Size) -> Path:
@@ -135,6 +144,17 @@ def measure_memory(folder: Path, out: Path) -> None:
         print(f"{size} {strategy}: {peak / 2**20:.0f} MiB", flush=True)
 
 
+def measure_start(out: Path) -> None:
+    """How long a worker of a sweep takes to be ready, without and with compiled kernels on the disk."""
+    if read(out, Start):
+        return
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        command = [sys.executable, "-c", _START]
+        cold, warm = (float(subprocess.run(command, check=True, capture_output=True, env=environment).stdout) for _ in range(2))
+    append(out, [Start(cold, warm)])
+
+
 def main() -> None:
     """Measure, and write the page if one is asked for."""
     if any(os.environ.get(name) != "1" for name in (THREADS_VARIABLE, *LIBRARIES)):
@@ -148,6 +168,7 @@ def main() -> None:
     arguments = parser.parse_args()
     measure_all(arguments.folder, arguments.out)
     measure_memory(arguments.folder, beside(arguments.out, "memory"))
+    measure_start(beside(arguments.out, "start"))
     if arguments.sweep_results:
         measure_sweeps(arguments.sweep_results, beside(arguments.out, "sweep"))
     if arguments.page:

@@ -11,7 +11,7 @@ from compactproofs.counting.additive import count_exponent
 from compactproofs.reports.explorer import LARGEST_VOCABULARY
 from scale.figures import save_figure
 from scale.groups import COSTS, Group, groups, ranges
-from scale.records import AXES, BRUTE_FORCE_AXIS, PORTFOLIO, SECONDS, Measurement, Memory, SweepCost, beside, read
+from scale.records import AXES, BRUTE_FORCE_AXIS, PORTFOLIO, SECONDS, Measurement, Memory, Start, SweepCost, beside, read
 from scale.sweep_section import sweep_section
 from scale.words import clock, listed, number, span, table
 
@@ -33,7 +33,7 @@ def write_page(page: Path, out: Path) -> None:
         *(_axis(axis, found) for axis in AXES),
         _refused(rows),
         _memory(read(beside(out, "memory"), Memory)),
-        sweep_section(read(beside(out, "sweep"), SweepCost)),
+        sweep_section(read(beside(out, "sweep"), SweepCost), read(beside(out, "start"), Start)),
         _limits(found),
     ]
     page.write_text("\n\n".join(section.strip() for section in sections) + "\n")

@@ -36,6 +36,9 @@ SECONDS = 60.0
 """Limit for a single proof."""
 
 
+REPEATS = 15
+"""Of what is measured about the parent process of a sweep."""
+
 PORTFOLIO = "threshold-best"
 """The strategy that goes on for as long as it is allowed to, unless its bounds meet."""
 
@@ -91,6 +94,16 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Processor seconds until a new worker process has all kernels."""
+
+    cold: float
+    """Nothing compiled on this machine yet."""
+    warm: float
+    """Compiled by another process."""
+
+
+@dataclass(frozen=True)
 class SweepCost:
     """Means per model of one configuration. Seconds of the parent are wall time: a disk is involved."""
 
@@ -126,6 +139,10 @@ class SweepCost:
     """Unpacking what comes back."""
     writing: float
     """Writing a part, until it is on the disk."""
+    writing_cpu: float
+    """The same in processor time."""
+    recorded_io: float
+    """What the sweep itself spent on looking for results, reading models and writing parts; nan as long as it has not recorded it."""
     reading: float
     """Reading a part, to see whether it is finished."""
     opening: float

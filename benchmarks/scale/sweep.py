@@ -18,9 +18,7 @@ from compactproofs.reproduction.run import read_timings
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.sweeps.parts import open_results, read_part, write_part
 from compactproofs.sweeps.plan import Work
-from scale.records import SweepCost, append
-
-REPEATS = 15
+from scale.records import REPEATS, SweepCost, append
 
 
 def measure_sweeps(results: Path, out: Path) -> None:
@@ -46,7 +44,7 @@ def _cost(folder: Path, run: Path) -> SweepCost:
     with tempfile.TemporaryDirectory() as scratch:
         stored, part = Path(scratch) / "model.safetensors", Path(scratch) / "part.parquet"
         save(weights, stored)
-        writing = _timed(lambda: write_part(part, example))
+        writing, writing_cpu = (_timed(lambda: write_part(part, example), clock) for clock in (time.perf_counter, time.process_time))
         loading, model_bytes = _timed(lambda: cp.load(stored).sha256), stored.stat().st_size
         reading = _timed(lambda: read_part(part))
     return SweepCost(
@@ -70,6 +68,8 @@ def _cost(folder: Path, run: Path) -> SweepCost:
         sending=_timed(lambda: pickle.dumps((work, "seed0", weights))),
         receiving=_timed(lambda: pickle.loads(returned)),
         writing=writing,
+        writing_cpu=writing_cpu,
+        recorded_io=timings.io_seconds / timings.models if timings and timings.models else float("nan"),
         reading=reading,
         opening=_timed(lambda: open_results(folder).close()) / len(parts),
     )
@@ -86,11 +86,11 @@ def _strategies(rows: list[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple(strategy_named(row["strategy"], **json.loads(row["parameters"])) for row in rows if row["label"])
 
 
-def _timed(function: Callable[[], Any]) -> float:
-    """Wall seconds of a call, the least of some: what a process has that does not wait for others."""
+def _timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of a call, the least of some: what a process has that does not wait for others."""
     times = []
     for _ in range(REPEATS):
-        started = time.perf_counter()
+        started = clock()
         function()
-        times.append(time.perf_counter() - started)
+        times.append(clock() - started)
     return min(times)

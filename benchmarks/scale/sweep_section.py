@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from statistics import mean
 
 from compactproofs.sweeps.executors import DaskScheduler
-from scale.records import SweepCost
+from scale.records import REPEATS, Start, SweepCost
 from scale.words import clock, listed, number, size, span, table
 
 MODELS = 100_000
 CORES = (64, 512)
 
 
-def sweep_section(costs: Sequence[SweepCost]) -> str:
+def sweep_section(costs: Sequence[SweepCost], starts: Sequence[Start]) -> str:
     """What each model of a measured sweep costs, and what many would; nothing if no sweep was measured."""
     if not costs:
         return ""
@@ -45,6 +45,8 @@ Wall time is core time divided by cores, or the time of the parent process if th
 {_parent(costs)}
 
 {_in_flight(costs, in_flight)}
+
+{_start(starts)}
 
 **Going on after an interruption** means to read every model and its result: {_resume(costs)} for {MODELS:,} finished models, before the first new proof. Opening the results for a query reads the foot
 of every part: {_opening(costs)}, if it goes on as for the folders measured.
@@ -87,12 +89,14 @@ def _parent(costs: Sequence[SweepCost]) -> str:
         "unpacking rows": mean(c.receiving for c in costs),
         "writing a part": mean(c.writing for c in costs),
     }
+    recorded = [c.recorded_io for c in costs if not math.isnan(c.recorded_io)]
+    beside = f" (The sweeps recorded {1000 * mean(recorded):.0f} ms for reading and writing, with all cores at work.)" if recorded else ""
     rates = span(min(1 / c.parent for c in costs), max(1 / c.parent for c in costs), "{:.0f}")
     least = min(costs, key=lambda c: c.worker / c.parent)
     return (
         "**The parent process** reads models, hands them out, and writes every result by itself. Per model, in the mean: "
         + ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in steps.items())
-        + f". It keeps up with {rates} models a second. It would be the bottleneck first for {least.name}, with "
+        + f" ({1000 * mean(c.writing_cpu for c in costs):.1f} ms of it processor time), the least of {REPEATS} runs.{beside} It keeps up with {rates} models a second. It would be the bottleneck first for {least.name}, with "
         f"{number(least.worker / least.parent)} cores."
     )
 
@@ -106,6 +110,17 @@ def _in_flight(costs: Sequence[SweepCost], in_flight: int) -> str:
         f"**At most {in_flight} models are with a dask scheduler at a time**, so that a sweep with more than {in_flight} workers leaves some "
         f"idle: the column for {listed([str(cores) for cores in idle])} cores counts {in_flight} of them. Two sweeps of half the models each, "
         f"into different folders, use them all ({costs[0].name}: {possible})."
+    )
+
+
+def _start(starts: Sequence[Start]) -> str:
+    if not starts:
+        return ""
+    cold, warm = starts[-1].cold, starts[-1].warm
+    return (
+        f"**Starting.** A worker is ready after {clock(cold)} of processor time where no kernel is compiled yet, and after {clock(warm)} where another "
+        f"process has compiled them. If {max(CORES)} workers share no folder for compiled kernels (`NUMBA_CACHE_DIR`), that is "
+        f"{number(max(CORES) * cold / 3600)} core hours."
     )
 
 
