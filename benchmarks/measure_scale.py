@@ -15,14 +15,13 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
+from scale.models import random_weights
 from scale.page import write_page
-from scale.records import AXES, BRUTE_FORCE_AXIS, SECONDS, Measurement, Memory, Size, Start, append, beside, read
+from scale.records import AXES, BRUTE_FORCE_AXIS, SECONDS, Measurement, Memory, Size, append, beside, read
 from scale.sweep import measure_sweeps
 
 import compactproofs as cp
@@ -31,7 +30,6 @@ from compactproofs.model.training import Recipe, train_seeds
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import all_strategies
-from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.strategies.shared import Shared
 from compactproofs.sweeps.threads import LIBRARIES, limit_threads
 from compactproofs.tasks import task_for
@@ -39,11 +37,11 @@ from compactproofs.tasks import task_for
 RUNS = 3
 """A quick proof is repeated so often, and the least time counts."""
 
-QUICK = 0.5
+QUICK = 0.1
 """Seconds."""
 
 MEMORY_SIZES = [Size(v, 4, 32) for v in (16, 64, 128, 256)]
-MEMORY_STRATEGIES = ("cubic", "subcubic", "threshold-cubic-pooled", "threshold-cubic", "threshold-quartic")
+MEMORY_STRATEGIES = ("cubic", "threshold-cubic-pooled", "threshold-cubic", "threshold-quartic")
 
 # ru_maxrss would not do for the peak: on Linux a child starts with that of the process that started it
 _PEAK = """
@@ -52,14 +50,6 @@ import compactproofs as cp
 cp.prove(cp.load(sys.argv[1]), sys.argv[2], seconds=None)
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(status["VmHWM"].split()[0]) * 1024)
-"""
-_START = """
-import time
-from compactproofs.strategies.registry import all_strategies
-from compactproofs.sweeps.plan import Work
-from compactproofs.sweeps.work import compile_kernels
-compile_kernels(Work(tuple(all_strategies(None, "both"))))
-print(time.process_time())
 """
 
 
@@ -73,9 +63,9 @@ def model(folder: Path, size: Size) -> Path:
 
 def chosen(size: Size) -> list[AbstractStrategy]:
     """Every strategy; at the largest sizes enough to have every option of every class of complexity once."""
-    if size in BRUTE_FORCE_AXIS and not any(size in axis for axis in AXES.values()):
-        return [strategy_named("brute-force")]
     everything = all_strategies(None, "both")
+    if not any(size in axis for axis in AXES.values()):
+        return [s for s in everything if s.name == "brute-force"]
     return thinned(everything) if size.v > 128 or size.k > 16 else everything
 
 
@@ -91,13 +81,11 @@ def thinned(strategies: Sequence[AbstractStrategy]) -> list[AbstractStrategy]:
     return kept
 
 
-def compile_kernels() -> None:
-    """Prove about tiny models of several lengths with everything, so that no measurement pays for compilation."""
-    rng = np.random.default_rng(0)
-    for v, k, d, h in ((5, 3, 4, 2), (4, 7, 3, 2), (3, 12, 4, 3)):
-        shapes = {"W_E": (v, d), "W_pos": (k, d), "W_Q": (d, h), "W_K": (d, h), "W_V": (d, h), "W_O": (h, d), "W_U": (d, v)}
-        weights = cp.Weights(**{name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()})
-        for strategy in all_strategies(None, "both"):
+def compile_kernels(strategies: Iterable[AbstractStrategy]) -> None:
+    """Prove about tiny models of several lengths, so that no measurement pays for compilation."""
+    for sizes in ((5, 3, 4, 2), (4, 7, 3, 2), (3, 12, 4, 3)):
+        weights = random_weights(*sizes)
+        for strategy in strategies:
             cp.prove(weights, strategy, seconds=1.0)
 
 
@@ -115,13 +103,15 @@ def measure(strategy: AbstractStrategy, size: Size, weights: cp.Weights) -> Meas
     return Measurement(*size, *described, *measured)
 
 
-def measure_all(folder: Path, out: Path) -> None:
+def measure_all(folder: Path, out: Path, left_out: Sequence[str]) -> None:
     """Measure what is not in the file yet, small sizes first."""
     done = {row.key for row in read(out, Measurement)}
     sizes = dict.fromkeys([*BRUTE_FORCE_AXIS, *(size for axis in AXES.values() for size in axis)])
-    missing = {size: [s for s in chosen(size) if (size, s.label, s.variant or "") not in done] for size in sizes}
-    if any(missing.values()):
-        compile_kernels()
+    missing = {
+        size: [s for s in chosen(size) if (size, s.label, s.variant or "") not in done and f"{s.label}@{size.v}" not in left_out]
+        for size in sizes
+    }
+    compile_kernels(dict.fromkeys(s for each in missing.values() for s in each))
     for size in sorted(sizes, key=lambda s: s.v**2 * s.k * s.d):
         if not missing[size]:
             continue
@@ -132,27 +122,16 @@ def measure_all(folder: Path, out: Path) -> None:
         print(f"{size}: {len(missing[size])} strategies, {time.process_time() - started:.1f} s", flush=True)
 
 
-def measure_memory(folder: Path, out: Path) -> None:
+def measure_memory(folder: Path, out: Path, left_out: Sequence[str]) -> None:
     """Peak memory of fresh processes."""
     done = {(row.v, row.strategy) for row in read(out, Memory)}
     for size, strategy in ((s, n) for s in MEMORY_SIZES for n in MEMORY_STRATEGIES):
-        if (size.v, strategy) in done:
+        if (size.v, strategy) in done or f"{strategy}@{size.v}" in left_out:
             continue
         command = [sys.executable, "-c", _PEAK, str(model(folder, size)), strategy]
         peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         append(out, [Memory(*size, strategy, peak)])
         print(f"{size} {strategy}: {peak / 2**20:.0f} MiB", flush=True)
-
-
-def measure_start(out: Path) -> None:
-    """How long a worker of a sweep takes to be ready, without and with compiled kernels on the disk."""
-    if read(out, Start):
-        return
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        command = [sys.executable, "-c", _START]
-        cold, warm = (float(subprocess.run(command, check=True, capture_output=True, env=environment).stdout) for _ in range(2))
-    append(out, [Start(cold, warm)])
 
 
 def main() -> None:
@@ -165,10 +144,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/scale.csv"))
     parser.add_argument("--page", type=Path)
     parser.add_argument("--sweep-results", type=Path)
+    parser.add_argument(
+        "--leave-out", nargs="*", default=[], metavar="STRATEGY@V", help="what would take too long, such as threshold-best@256"
+    )
     arguments = parser.parse_args()
-    measure_all(arguments.folder, arguments.out)
-    measure_memory(arguments.folder, beside(arguments.out, "memory"))
-    measure_start(beside(arguments.out, "start"))
+    measure_all(arguments.folder, arguments.out, arguments.leave_out)
+    measure_memory(arguments.folder, beside(arguments.out, "memory"), arguments.leave_out)
     if arguments.sweep_results:
         measure_sweeps(arguments.sweep_results, beside(arguments.out, "sweep"))
     if arguments.page:

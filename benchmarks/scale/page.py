@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+import compactproofs as cp
 from compactproofs.counting.additive import count_exponent
 from compactproofs.reports.explorer import LARGEST_VOCABULARY
 from scale.figures import save_figure
+from scale.fits import Fit
 from scale.groups import COSTS, Group, groups, ranges
-from scale.records import AXES, BRUTE_FORCE_AXIS, PORTFOLIO, SECONDS, Measurement, Memory, Start, SweepCost, beside, read
+from scale.models import random_weights
+from scale.records import AXES, BRUTE_FORCE_AXIS, PORTFOLIO, SECONDS, Measurement, Memory, SweepCost, beside, read
 from scale.sweep_section import sweep_section
 from scale.words import clock, listed, number, span, table
 
 FAR = 0.5
 """Exponents that differ by so much are talked about."""
+
+FARTHEST = 10_000
+"""No extrapolation goes beyond this vocabulary."""
 
 
 def write_page(page: Path, out: Path) -> None:
@@ -33,8 +39,8 @@ def write_page(page: Path, out: Path) -> None:
         *(_axis(axis, found) for axis in AXES),
         _refused(rows),
         _memory(read(beside(out, "memory"), Memory)),
-        sweep_section(read(beside(out, "sweep"), SweepCost), read(beside(out, "start"), Start)),
-        _limits(found),
+        sweep_section(read(beside(out, "sweep"), SweepCost)),
+        _limits(found, rows),
     ]
     page.write_text("\n\n".join(section.strip() for section in sections) + "\n")
 
@@ -42,9 +48,15 @@ def write_page(page: Path, out: Path) -> None:
 def _introduction(rows: Sequence[Measurement], out: Path) -> str:
     repeated = [row.seconds_most / row.seconds - 1 for row in rows if row.runs > 1 and row.seconds > 0.01]
     waited = median(row.wall_seconds / row.seconds for row in rows if row.seconds > 0.1)
-    full = max(sum(row.size == size for row in rows) for size in AXES["v"])
-    thin = {f"v={s.v}, k={s.k}": n for axis in AXES.values() for s in axis if (n := sum(row.size == s for row in rows)) < full}
-    fewer = ", ".join(f"{n} at {size}" for size, n in thin.items())
+    counts = {size: sum(row.size == size for row in rows) for axis in AXES.values() for size in axis}
+    full = max(counts.values())
+    fewer = listed([f"{count} at $v={size.v}$, $k={size.k}$" for size, count in counts.items() if count < full])
+    which = (
+        f"All {full} of them, repaired and published. At the largest sizes ({fewer}) there are fewer of the subcubic and the `threshold-cubic-pooled` "
+        "variants, chosen so that every option of every class of complexity is there."
+        if fewer
+        else f"All {full} of them at every size, repaired and published."
+    )
     busy = (
         f"The machine was busy with other work: wall time was {waited:.1f} times processor time in the median. "
         "Processor time leaves waiting out, but not what shared caches and memory cost."
@@ -52,12 +64,6 @@ def _introduction(rows: Sequence[Measurement], out: Path) -> str:
         else "The machine did little else: wall time was about processor time."
     )
     total = sum(row.seconds * row.runs for row in rows) / 60
-    which = (
-        f"All {full} of them, repaired and published. At the largest sizes there are fewer of the subcubic and `threshold-cubic-pooled` variants ({fewer}), "
-        "chosen so that every option of every class of complexity is there."
-        if thin
-        else f"All {full} of them at every size, repaired and published."
-    )
     return f"""# Scale: what proofs cost as models grow
 
 Written by `python benchmarks/measure_scale.py FOLDER --page docs/results/scale.md`; the measurements are in [{out.name}]({out.name}).
@@ -68,13 +74,14 @@ Written by `python benchmarks/measure_scale.py FOLDER --page docs/results/scale.
 
 **Strategies.** {which}
 
-**Time** is processor time of one thread, for a proof on its own: the search for hints is in it, and nothing is shared with other proofs. Kernels were compiled before, on tiny models, and FLOPs were counted before. Proofs under half a second
+**Time** is processor time of one thread, for a proof on its own: the search for hints is in it, and nothing is shared with other proofs. Kernels were compiled before, on tiny models, and FLOPs were counted before. Quick proofs
 were run three times and the least time counts; the slowest of the three took {median(repeated):.0%} more in the median, and {max(repeated):.0%} more at worst. {busy}
 All runs together took {total:.0f} minutes. A proof may take {SECONDS:g} s; what would take longer is refused.
 
 **FLOPs** are those of checking, [counted as in the paper](../strategies/costs.md), and counting of sequences where a proof counts. The search is not in them.
 
-**Fits** are straight lines through logarithms by least squares. The misfit is the largest distance of a measurement from its line, as a fraction."""
+**Fits** are straight lines through logarithms by least squares. The misfit is the largest distance of a measurement from its line, as a fraction.
+There is one model for each size, and counting depends on the weights: exponents of threshold proofs carry the difference between these models."""
 
 
 def _sizes(rows: Sequence[Measurement]) -> str:
@@ -107,7 +114,7 @@ def _exponents(found: Sequence[Group]) -> str:
     return f"""## Exponents
 
 Cost grows as size to this power. For a group, the range over the members that were measured at every size of the axis. "-" means fewer than three
-sizes: refused, or (`{PORTFOLIO}`) stopped by the limit. Stated is what `compactproofs strategies` says about checking.
+sizes: refused, not measured, or (`{PORTFOLIO}`) stopped by the limit. Stated is what `compactproofs strategies` says about checking.
 
 {table(head, lines)}"""
 
@@ -151,51 +158,77 @@ def _axis(axis: str, found: Sequence[Group]) -> str:
 
 
 def _compared(axis: str, found: Sequence[Group]) -> list[str]:
-    """Where time and FLOPs grow differently, in words."""
-    overhead, slower, faster = [], [], []
-    text = []
+    """Where time and FLOPs grow differently, or not as a power, in words."""
+    rising, slower, faster, no_power, text = [], [], [], [], []
     for group in found:
         times, flops = (group.fits(axis, cost) for cost in COSTS)
-        if not times or times[0].exponential:
+        if not times:
+            continue
+        if times[0].exponential:
+            text.append(_brute_force(times[0]))
             continue
         slope, last, charged = (
             median(fit.slope for fit in times),
             median(fit.last_slope for fit in times),
             median(fit.slope for fit in flops),
         )
-        entry = f"{group.title} ({slope:.1f}, largest two {last:.1f}, FLOPs {charged:.1f})"
-        if group.exponential and abs(slope - charged) > FAR:
+        if median(fit.misfit for fit in flops) > 1:
+            no_power.append(group.title)
+        elif group.exponential and abs(slope) < 0.1 < charged:
             text.append(
-                f"Brute force is charged a forward pass for every sequence, as in the paper. It works on tables that are made once: its time grows "
-                f"with the exponent {slope:.1f}, its FLOPs with {charged:.1f}."
+                "Brute force is charged a forward pass for every sequence, as in the paper, but works on tables that are made once."
             )
+        elif last > slope + FAR:
+            rising.append(f"{group.title} ({slope:.1f}, {last:.1f})")
         elif slope < charged - FAR:
-            (overhead if last > slope + 0.2 else slower).append(entry)
+            slower.append(f"{group.title} ({slope:.1f}, {charged:.1f})")
         elif slope > charged + FAR:
-            faster.append(entry)
-    if overhead:
+            faster.append(f"{group.title} ({slope:.1f}, {charged:.1f})")
+    if rising:
         text.append(
-            f"At the small sizes the time is mostly overhead (calls of array operations, preparing tables) for {listed(overhead)}: its exponent is at "
-            f"least {FAR} below that of FLOPs, and rises towards the largest sizes. The fitted exponent of time is too low there to extrapolate from."
+            f"Between the largest two sizes time grows faster than the fit says, by {FAR} or more in the exponent, for {listed(rising)}: in brackets the "
+            f"fit and the largest two. At the small sizes most of the time does not depend on ${axis}$ (calls of array operations, preparing "
+            "tables), so that the fit is too low to extrapolate from."
         )
     if slower:
         text.append(
-            f"Time grows more slowly than FLOPs, by {FAR} or more in the exponent, up to the largest sizes for {listed(slower)}: what grows fastest is "
-            "not yet, or at these sizes never, what takes the time."
+            f"Time grows more slowly than FLOPs, by {FAR} or more, for {listed(slower)}: in brackets time and FLOPs. The steps whose FLOPs grow fastest take "
+            "little of the time at these sizes."
         )
     if faster:
         text.append(
-            f"Time grows faster than FLOPs, by {FAR} or more, for {listed(faster)}. The time has the search for hints in it, and work that FLOPs do "
-            "not charge, such as indexing and sorting."
+            f"Time grows faster than FLOPs, by {FAR} or more, for {listed(faster)}: in brackets time and FLOPs. The time has the search for hints in it, "
+            "and work that FLOPs do not charge, such as indexing and sorting."
         )
-    return text or [f"Exponents of time and FLOPs differ by less than {FAR} for every strategy."]
+    if no_power:
+        text.append(
+            f"FLOPs are not a power of ${axis}$ for {listed(no_power)}: the misfit is above 100 %. They are mostly counting, which depends on the weights "
+            "of the one model at each size, and on how finely a proof counts. Do not extrapolate these."
+        )
+    return text
+
+
+def _brute_force(times: Fit) -> str:
+    steps = times.sizes[-1] - times.sizes[0]
+    overhead = times.first_cost > 2 * times.last_cost * math.exp(-times.last_slope * steps)
+    return (
+        f"Brute force takes {math.exp(times.last_slope):.1f} times as long for one more position between the two largest sizes (there are $v={BRUTE_FORCE_AXIS[0].v}$ "
+        f"times as many sequences, and each is longer)"
+        + (f"; the fit says {times.base:.1f} because the shortest sequences take only the time that every call takes." if overhead else ".")
+    )
 
 
 def _refused(rows: Sequence[Measurement]) -> str:
-    refused = [row for row in rows if row.status == "infeasible"]
-    stopped = [row for row in rows if row.status != "infeasible" and not row.complete]
-    lines = [[f"`{row.label}`", f"v={row.v}, k={row.k}, d={row.d}", row.reason.split(". ")[0]] for row in refused]
-    lines += [[f"`{row.label}`", f"v={row.v}, k={row.k}, d={row.d}", "took all the time it was allowed"] for row in stopped]
+    lines = [[f"`{row.label}`", str(row.size), row.reason.split(". ")[0]] for row in rows if row.status == "infeasible"]
+    lines += [
+        [f"`{row.label}`", str(row.size), "took all the time it was allowed"]
+        for row in rows
+        if row.status != "infeasible" and not row.complete
+    ]
+    done = {(row.label, row.size) for row in rows}
+    named = dict.fromkeys(row.label for row in rows if row.label == row.strategy)
+    sizes = dict.fromkeys(size for axis in AXES.values() for size in axis)
+    lines += [[f"`{name}`", str(size), "not measured"] for name in named for size in sizes if (name, size) not in done]
     return "### What was not carried out\n\n" + (table(["strategy", "size", "why"], lines) if lines else "Nothing: every proof was.")
 
 
@@ -215,7 +248,7 @@ most of the {base:.0f} MiB at the smallest size.
 {table(["strategy", *(f"$v={v}$" for v in sizes)], lines)}"""
 
 
-def _limits(found: Sequence[Group]) -> str:
+def _limits(found: Sequence[Group], rows: Sequence[Measurement]) -> str:
     lines = []
     for group in found:
         fits = group.fits("v", "seconds")
@@ -225,7 +258,7 @@ def _limits(found: Sequence[Group]) -> str:
         for seconds in (SECONDS, 3600.0):
             for from_last in (False, True):
                 sizes = [fit.size_at(seconds, from_last=from_last) for fit in fits]
-                cells.append(span(min(sizes), max(sizes), "{:,.0f}"))
+                cells.append(_vocabulary(min(sizes), max(sizes)))
         lines.append([group.title, str(max(fits[0].sizes)), *cells])
     head = ["strategy", "largest $v$ measured"]
     head += [f"{time}, {way}" for time in (clock(SECONDS), clock(3600)) for way in ("fit", "largest two")]
@@ -234,12 +267,12 @@ def _limits(found: Sequence[Group]) -> str:
     return f"""## Limits
 
 **Time.** The vocabulary at which a proof ($k=4$, $d=32$, one thread) would take a minute and an hour. **These are extrapolations**, beyond the largest measured size in most
-rows: by the fit, and by the line through the two largest sizes, which is the more cautious of the two where small sizes are mostly overhead. Memory is not in them.
+rows: by the fit, and by the line through the two largest sizes, which is the more cautious one where small sizes are mostly overhead. Two digits at most mean something. Memory is not in them.
 
 {table(head, lines)}
 
-**Estimates.** Threshold proofs are refused by a formula, before they start, if it says that they take longer than `--seconds`. It is meant for deciding what to start and can be wrong by
-a small factor; give more seconds to run them anyway.
+**Estimates.** Threshold proofs are refused before they start if a formula says that they take longer than `--seconds`. It only decides what is worth starting: {_estimate(rows)}
+Give more seconds to run a refused proof.
 
 **Large counts.** Sequences are counted in 64-bit integers as long as $v^k<2^{{61}}$. From {beyond} on, counts are kept in units of a power of two, each rounded in the direction that keeps
 the bound true. Nothing overflows, and there is no largest $k$ on this account.
@@ -251,3 +284,18 @@ times for the bundled models are [there too](../certificate-format.md#measured).
 14.6 MB and was checked in 157 s, on a busy machine.
 
 **Reports.** The [proof explorer](../explanation/reading-a-report.md#where-proofs-lose) is left out of a report for more than {number(LARGEST_VOCABULARY)} tokens: its map has a cell for every pair of tokens."""
+
+
+def _vocabulary(least: float, most: float) -> str:
+    if least > FARTHEST:
+        return f"over {FARTHEST:,}"
+    end = number(least, 2)
+    if most > FARTHEST:
+        return f"{end} and more"
+    return end if number(most, 2) == end else f"{end} to {number(most, 2)}"
+
+
+def _estimate(rows: Sequence[Measurement]) -> str:
+    row = max((row for row in rows if row.label == "threshold-quartic" and row.complete), key=lambda row: row.seconds)
+    estimate = cp.ThresholdQuartic().estimated_seconds(random_weights(*row.size, row.d))
+    return f"for `{row.label}` at $v={row.v}$, $k={row.k}$ it says {number(estimate)} s on one thread, and {number(row.seconds)} s were measured."

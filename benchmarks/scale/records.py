@@ -94,16 +94,6 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Start:
-    """Processor seconds until a new worker process has all kernels."""
-
-    cold: float
-    """Nothing compiled on this machine yet."""
-    warm: float
-    """Compiled by another process."""
-
-
-@dataclass(frozen=True)
 class SweepCost:
     """Means per model of one configuration. Seconds of the parent are wall time: a disk is involved."""
 

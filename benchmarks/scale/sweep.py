@@ -10,14 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import compactproofs as cp
 from compactproofs.model.files import save
 from compactproofs.reproduction.run import read_timings
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.sweeps.parts import open_results, read_part, write_part
 from compactproofs.sweeps.plan import Work
+from scale.models import random_weights
 from scale.records import REPEATS, SweepCost, append
 
 
@@ -39,7 +38,7 @@ def _cost(folder: Path, run: Path) -> SweepCost:
     timings = read_timings(run).get(folder.name)
     example = read_part(parts[len(parts) // 2])
     assert example is not None
-    weights, work = _weights(v, k, d, d_head), Work(_strategies(example), seconds=limit)
+    weights, work = random_weights(v, k, d, d_head), Work(_strategies(example), seconds=limit)
     sent, returned = pickle.dumps((work, "seed0", weights)), pickle.dumps(example)
     with tempfile.TemporaryDirectory() as scratch:
         stored, part = Path(scratch) / "model.safetensors", Path(scratch) / "part.parquet"
@@ -73,12 +72,6 @@ def _cost(folder: Path, run: Path) -> SweepCost:
         reading=reading,
         opening=_timed(lambda: open_results(folder).close()) / len(parts),
     )
-
-
-def _weights(v: int, k: int, d: int, h: int) -> cp.Weights:
-    rng = np.random.default_rng(0)
-    shapes = {"W_E": (v, d), "W_pos": (k, d), "W_Q": (d, h), "W_K": (d, h), "W_V": (d, h), "W_O": (h, d), "W_U": (d, v)}
-    return cp.Weights(**{name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()})
 
 
 def _strategies(rows: list[dict[str, Any]]) -> tuple[Any, ...]:

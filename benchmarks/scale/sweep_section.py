@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from statistics import mean
 
 from compactproofs.sweeps.executors import DaskScheduler
-from scale.records import REPEATS, Start, SweepCost
+from scale.records import REPEATS, SweepCost
 from scale.words import clock, listed, number, size, span, table
 
 MODELS = 100_000
 CORES = (64, 512)
 
 
-def sweep_section(costs: Sequence[SweepCost], starts: Sequence[Start]) -> str:
+def sweep_section(costs: Sequence[SweepCost]) -> str:
     """What each model of a measured sweep costs, and what many would; nothing if no sweep was measured."""
     if not costs:
         return ""
@@ -24,7 +24,7 @@ def sweep_section(costs: Sequence[SweepCost], starts: Sequence[Start]) -> str:
         "Core seconds are processor time of the whole sweep divided by its models, accuracy and the parent process included."
         if not guessed
         else f"Core seconds are processor time of the whole sweep divided by its models; for {listed(guessed)}, whose sweep had not ended, "
-        "the wall time of the proofs, which is more if the machine is busy."
+        "the wall time of the proofs: an upper estimate, as the machine was busy."
     )
     proofs = span(min(c.proofs for c in costs), max(c.proofs for c in costs), "{:.0f}")
     limits = span(min(c.limit for c in costs), max(c.limit for c in costs), "{:g}")
@@ -46,12 +46,10 @@ Wall time is core time divided by cores, or the time of the parent process if th
 
 {_in_flight(costs, in_flight)}
 
-{_start(starts)}
-
 **Going on after an interruption** means to read every model and its result: {_resume(costs)} for {MODELS:,} finished models, before the first new proof. Opening the results for a query reads the foot
 of every part: {_opening(costs)}, if it goes on as for the folders measured.
 
-**Not measured**: the scheduler's own time and the network. {MODELS:,} models send and return {_traffic(costs)} in all."""
+**Not measured**: the scheduler's own time, the network, and compiling the kernels once on each machine (or for each worker, without a common folder for them). {MODELS:,} models send and return {_traffic(costs)} in all."""
 
 
 def _per_model(costs: Sequence[SweepCost]) -> str:
@@ -102,25 +100,15 @@ def _parent(costs: Sequence[SweepCost]) -> str:
 
 
 def _in_flight(costs: Sequence[SweepCost], in_flight: int) -> str:
-    idle = [cores for cores in CORES if cores > in_flight]
-    if not idle:
-        return f"At most {in_flight} models are with a dask scheduler at a time, enough for {max(CORES)} cores."
-    possible = clock(MODELS * max(costs[0].worker / idle[-1], costs[0].parent))
+    cores = max(CORES)
+    if cores <= in_flight:
+        return f"At most {in_flight} models are with a dask scheduler at a time, enough for {cores} cores."
+    sweeps = -(-cores // in_flight)
+    times = ", ".join(f"{c.name} {clock(MODELS * max(c.worker / cores, c.parent / sweeps))}" for c in costs)
     return (
-        f"**At most {in_flight} models are with a dask scheduler at a time**, so that a sweep with more than {in_flight} workers leaves some "
-        f"idle: the column for {listed([str(cores) for cores in idle])} cores counts {in_flight} of them. Two sweeps of half the models each, "
-        f"into different folders, use them all ({costs[0].name}: {possible})."
-    )
-
-
-def _start(starts: Sequence[Start]) -> str:
-    if not starts:
-        return ""
-    cold, warm = starts[-1].cold, starts[-1].warm
-    return (
-        f"**Starting.** A worker is ready after {clock(cold)} of processor time where no kernel is compiled yet, and after {clock(warm)} where another "
-        f"process has compiled them. If {max(CORES)} workers share no folder for compiled kernels (`NUMBA_CACHE_DIR`), that is "
-        f"{number(max(CORES) * cold / 3600)} core hours."
+        f"**At most {in_flight} models are with a dask scheduler at a time**, so that a sweep with more than {in_flight} workers leaves some idle: the "
+        f"column for {cores} cores counts {in_flight} of them. {sweeps} sweeps at once, each with its part of the models and its own parent process, would "
+        f"use them all: {times}."
     )
 
 
