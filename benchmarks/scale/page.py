@@ -15,11 +15,14 @@ from scale.fits import Fit
 from scale.groups import COSTS, Group, groups, ranges
 from scale.models import random_weights
 from scale.records import AXES, BRUTE_FORCE_AXIS, PORTFOLIO, SECONDS, Measurement, Memory, SweepCost, beside, read
-from scale.sweep_section import sweep_section
-from scale.words import clock, listed, number, span, table
+from scale.sweep_section import sweep_section, sweep_summary
+from scale.words import clock, formula, listed, number, span, table
 
 FAR = 0.5
 """Exponents that differ by so much are talked about."""
+
+_SHOWN = ("brute-force", "cubic", "subcubic, repaired", "threshold-quadratic-pooled", "threshold-cubic-pooled", "threshold-quartic")
+_NAMES = {"v": "In the vocabulary", "k": "In the sequence length", "d": "In the width"}
 
 FARTHEST = 10_000
 """No extrapolation goes beyond this vocabulary."""
@@ -32,17 +35,43 @@ def write_page(page: Path, out: Path) -> None:
     page.parent.mkdir(parents=True, exist_ok=True)
     for cost in COSTS:
         save_figure(page.with_name(f"scale-{cost}.svg"), found, cost)
+    memory, sweeps = read(beside(out, "memory"), Memory), read(beside(out, "sweep"), SweepCost)
     sections = [
+        "# Scale: what proofs cost as models grow",
+        _summary(found, memory, sweeps),
         _introduction(rows, out),
-        _exponents(groups(rows, by_complexity=True)),
+        _exponents(found, groups(rows, by_complexity=True)),
         _figures(),
         *(_axis(axis, found) for axis in AXES),
         _refused(rows),
-        _memory(read(beside(out, "memory"), Memory)),
-        sweep_section(read(beside(out, "sweep"), SweepCost)),
+        _memory(memory),
+        sweep_section(sweeps),
         _limits(found, rows),
     ]
     page.write_text("\n\n".join(section.strip() for section in sections) + "\n")
+
+
+def _summary(found: Sequence[Group], memory: Sequence[Memory], sweeps: Sequence[SweepCost]) -> str:
+    """The answers first."""
+    size = next(size for size in AXES["v"] if all(size in axis for axis in AXES.values()))
+    shown = [group for group in found if group.kind in _SHOWN]
+    times = {g.title: [row.seconds for each in g.members.values() for row in each if row.size == size and row.complete] for g in shown}
+    last = {g.title: [fit for fit in g.fits("v", "seconds") if fit.sizes[-1] == AXES["v"][-1].v] for g in shown}
+    first, second = (each.v for each in AXES["v"][-2:])
+    lines = [
+        f"At $v={size.v}$, $k={size.k}$, $d={size.d}$, one thread: "
+        + ", ".join(f"{title} {span(min(seconds), max(seconds), '{:.2g}')} s" for title, seconds in times.items() if seconds)
+        + ".",
+        f"From $v={first}$ to $v={second}$ time grows with these exponents: "
+        + ", ".join(f"{title} {span(*ranges(fits, 'last_slope'), '{:.1f}')}" for title, fits in last.items() if fits)
+        + ". Below, overhead hides part of the growth.",
+    ]
+    if memory:
+        peak = max(memory, key=lambda row: row.peak_bytes)
+        lines.append(
+            f"The most memory of a proof, among those measured: {peak.peak_bytes / 2**20:.0f} MiB (`{peak.strategy}`, $v={peak.v}$)."
+        )
+    return "\n".join(f"- {line}" for line in [*lines, *sweep_summary(sweeps)])
 
 
 def _introduction(rows: Sequence[Measurement], out: Path) -> str:
@@ -64,9 +93,9 @@ def _introduction(rows: Sequence[Measurement], out: Path) -> str:
         else "The machine did little else: wall time was about processor time."
     )
     total = sum(row.seconds * row.runs for row in rows) / 60
-    return f"""# Scale: what proofs cost as models grow
+    return f"""## How it was measured
 
-Written by `python benchmarks/measure_scale.py FOLDER --page docs/results/scale.md`; the measurements are in [{out.name}]({out.name}).
+Written by `python benchmarks/measure_scale.py FOLDER --sweep-results RESULTS --page docs/results/scale.md`; the measurements are in {_files(out)}.
 
 **Models.** One for each size, seed 0 of the [recipe](../explanation/training.md). $v$ is the vocabulary, $k$ the sequence length, $d=d_\\text{{model}}=d_\\text{{head}}$. One size varies at a time:
 
@@ -82,6 +111,10 @@ All runs together took {total:.0f} minutes. A proof may take {SECONDS:g} s; what
 
 **Fits** are straight lines through logarithms by least squares. The misfit is the largest distance of a measurement from its line, as a fraction.
 There is one model for each size, and counting depends on the weights: exponents of threshold proofs carry the difference between these models."""
+
+
+def _files(out: Path) -> str:
+    return listed([f"[{path.name}]({path.name})" for path in (out, beside(out, "memory"), beside(out, "sweep")) if path.exists()])
 
 
 def _sizes(rows: Sequence[Measurement]) -> str:
@@ -105,18 +138,29 @@ def _accuracies(rows: Sequence[Measurement], axis: str) -> str:
     return ", ".join(f"{by_size[size]:.3f}" if size in by_size else "-" for size in AXES[axis])
 
 
-def _exponents(found: Sequence[Group]) -> str:
-    lines = []
-    for group in found:
-        cells = [_slopes(group, axis, cost) for cost in COSTS for axis in AXES]
-        lines.append([group.title, str(len(group.members)), f"`{group.stated}`", *cells])
-    head = ["strategy", "members", "stated", *(f"{words} in ${axis}$" for words in ("time", "FLOPs") for axis in AXES)]
+def _exponents(found: Sequence[Group], classes: Sequence[Group]) -> str:
+    head = [*(f"{words} in ${axis}$" for words in ("time", "FLOPs") for axis in AXES)]
+    lines = [[group.title, formula(group.stated) or "see below", *_cells(group)] for group in found]
+    subcubic = []
+    for group in classes:
+        if "EQKE: " in group.stated:
+            EQKE, EU = (group.stated.rstrip(")").split(f"{name}: ")[1].split(" + ")[0] for name in ("EQKE", "EU"))
+            subcubic.append([group.kind.split(", ")[1], f"${EQKE}$", f"${EU}$", str(len(group.members)), *_cells(group)])
     return f"""## Exponents
 
 Cost grows as size to this power. For a group, the range over the members that were measured at every size of the axis. "-" means fewer than three
-sizes: refused, not measured, or (`{PORTFOLIO}`) stopped by the limit. Stated is what `compactproofs strategies` says about checking.
+sizes: refused, or (`{PORTFOLIO}`) stopped by the limit. "Stated" is what `compactproofs strategies` says about checking. Brute
+force is exponential in $k$: the base says by what one more position multiplies the cost. Where a fitted exponent is below the stated one, terms of lower order, such as the tables, are still large at these sizes.
 
-{table(head, lines)}"""
+{table(["strategy", "stated", *head], lines)}
+
+The subcubic strategies differ in how the direct path (EU) and attention (EQKE) are bounded. All are $O(v^2k+v^2d)$ and the two terms here:
+
+{table(["subcubic", "EQKE", "EU", "members", *head], subcubic)}"""
+
+
+def _cells(group: Group) -> list[str]:
+    return [_slopes(group, axis, cost) for cost in COSTS for axis in AXES]
 
 
 def _slopes(group: Group, axis: str, cost: str) -> str:
@@ -124,8 +168,8 @@ def _slopes(group: Group, axis: str, cost: str) -> str:
     if not fits:
         return "-"
     if fits[0].exponential:
-        return f"{fits[0].base:.1f} times for each position"
-    return span(*ranges(fits, "slope"), "{:.2f}")
+        return f"base {fits[0].base:.1f}"
+    return span(*ranges(fits, "slope"), "{:.1f}")
 
 
 def _figures() -> str:
@@ -143,7 +187,7 @@ def _axis(axis: str, found: Sequence[Group]) -> str:
         if not times:
             continue
         details = [
-            span(*ranges(fits, name), form) for fits in (times, flops) for name, form in (("misfit", "{:.0%}"), ("last_slope", "{:.2f}"))
+            span(*ranges(fits, name), form) for fits in (times, flops) for name, form in (("misfit", "{:.0%}"), ("last_slope", "{:.1f}"))
         ]
         if times[0].exponential:
             details[1::2] = [f"{math.exp(fits[0].last_slope):.1f} times" for fits in (times, flops)]
@@ -153,7 +197,7 @@ def _axis(axis: str, found: Sequence[Group]) -> str:
     head = ["strategy", f"${axis}$ (sizes)", "s, smallest", "s, largest"]
     head += [f"{cost}: {what}" for cost in ("time", "FLOPs") for what in ("misfit", "largest two")]
     return "\n\n".join(
-        [f"### In ${axis}$", table(head, lines), '"Largest two" is the exponent between the two largest sizes.', *_compared(axis, found)]
+        [f"### {_NAMES[axis]}", table(head, lines), '"Largest two" is the exponent between the two largest sizes.', *_compared(axis, found)]
     )
 
 
@@ -187,8 +231,8 @@ def _compared(axis: str, found: Sequence[Group]) -> list[str]:
     if rising:
         text.append(
             f"Between the largest two sizes time grows faster than the fit says, by {FAR} or more in the exponent, for {listed(rising)}: in brackets the "
-            f"fit and the largest two. At the small sizes most of the time does not depend on ${axis}$ (calls of array operations, preparing "
-            "tables), so that the fit is too low to extrapolate from."
+            f"fit and the largest two. The usual reason is time at the small sizes that does not depend on ${axis}$ (calls of array operations, preparing "
+            "tables). The fit is then too low to extrapolate from."
         )
     if slower:
         text.append(

@@ -52,6 +52,18 @@ of every part: {_opening(costs)}, if it goes on as for the folders measured.
 **Not measured**: the scheduler's own time, the network, and compiling the kernels once on each machine (or for each worker, without a common folder for them). {MODELS:,} models send and return {_traffic(costs)} in all."""
 
 
+def sweep_summary(costs: Sequence[SweepCost]) -> list[str]:
+    """The same in a sentence."""
+    if not costs:
+        return []
+    hours = ", ".join(f"{c.name} {number(MODELS * c.worker / 3600)}" for c in costs)
+    least = min(costs, key=lambda c: c.worker / c.parent)
+    slow = f"{number(least.worker / least.parent, 2)} cores ({least.name})"
+    return [
+        f"Core hours for {costs[0].proofs} proofs about each of {MODELS:,} models: {hours}. Beyond {slow} the one process that writes results is the bottleneck."
+    ]
+
+
 def _per_model(costs: Sequence[SweepCost]) -> str:
     head = ["configuration", "$v$", "$k$", "models", "core s", "of the proofs' time: `threshold-best`", "brute force", "training, core s"]
     head += ["result", "model file", "sent", "returned"]

@@ -13,7 +13,8 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def span(least: float, most: float, form: str) -> str:
     """A range, or one number if both ends look the same."""
-    ends = ["beyond reach" if math.isinf(end) else form.format(end) for end in (least, most)]
+    ends = [form.format(end + 0.0) for end in (least, most)]
+    ends = [end.removeprefix("-") if not end.strip("-0.%") else end for end in ends]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
@@ -44,3 +45,13 @@ def size(count: float) -> str:
         if count >= 10**power:
             return f"{number(count / 10**power)} {unit}"
     return f"{count:.0f} B"
+
+
+def formula(stated: str) -> str:
+    """A stated complexity as a formula, with the words that follow it."""
+    complexity, _, words = stated.partition(" and ")
+    return (
+        (f"${complexity.replace('^(k+1)', '^{k+1}').replace('log', chr(92) + 'log')}$" + (f" and {words}" if words else ""))
+        if stated
+        else ""
+    )
