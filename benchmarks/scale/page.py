@@ -92,7 +92,7 @@ Written by `python benchmarks/measure_scale.py FOLDER --sweep-results RESULTS --
 
 **Time** is processor time of one thread, for a proof on its own: the search for hints is in it, and nothing is shared with other proofs. Kernels were compiled before, on tiny models, and FLOPs were counted before. Quick proofs
 were run three times and the least time counts; the slowest of the three took {median(repeated):.0%} more in the median, and {max(repeated):.0%} more at worst. {busy}
-All runs together took {total:.0f} minutes. A proof may take {SECONDS:g} s; what would take longer is refused.
+All runs together took {total:.0f} minutes. The limit for a proof was {SECONDS:g} s; what is expected to take longer is refused.
 
 **FLOPs** are those of checking, [counted as in the paper](../strategies/costs.md), and counting of sequences where a proof counts. The search is not in them.
 

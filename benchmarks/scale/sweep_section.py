@@ -30,7 +30,7 @@ def sweep_section(costs: Sequence[SweepCost]) -> str:
     limits = span(min(c.limit for c in costs), max(c.limit for c in costs), "{:g}")
     return f"""## A sweep of {MODELS:,} models
 
-Computed from sweeps of the paper's configurations with {proofs} proofs per model and a limit of {limits} s for each, `threshold-best` included, which often uses its limit up. {source}
+Computed from sweeps of the paper's configurations with {proofs} proofs per model and a limit of {limits} s for each. {_portfolio(costs)}{source}
 
 {_per_model(costs)}
 
@@ -62,6 +62,11 @@ def sweep_summary(costs: Sequence[SweepCost]) -> list[str]:
     return [
         f"Core hours for {costs[0].proofs} proofs about each of {MODELS:,} models: {hours}. Beyond {slow} the one process that writes results is the bottleneck."
     ]
+
+
+def _portfolio(costs: Sequence[SweepCost]) -> str:
+    names = [c.name for c in costs if c.portfolio > 0.8 * c.limit]
+    return f"`threshold-best` goes on until its limit for most models of {listed(names)}. " if names else ""
 
 
 def _per_model(costs: Sequence[SweepCost]) -> str:
