@@ -36,7 +36,7 @@ SECONDS = 60.0
 """Limit for a single proof."""
 
 
-REPEATS = 15
+REPEATS = 5
 """Of what is measured about the parent process of a sweep."""
 
 PORTFOLIO = "threshold-best"
@@ -95,7 +95,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class SweepCost:
-    """Means per model of one configuration. Seconds of the parent are wall time: a disk is involved."""
+    """Means per model of one configuration. Seconds of the parent are processor time: waiting for the disk is not in them."""
 
     name: str
     v: int
@@ -128,11 +128,9 @@ class SweepCost:
     receiving: float
     """Unpacking what comes back."""
     writing: float
-    """Writing a part, until it is on the disk."""
-    writing_cpu: float
-    """The same in processor time."""
+    """Writing a part."""
     recorded_io: float
-    """What the sweep itself spent on looking for results, reading models and writing parts; nan as long as it has not recorded it."""
+    """Wall seconds that the sweep itself spent on looking for results, reading models and writing parts; nan as long as it has not recorded it."""
     reading: float
     """Reading a part, to see whether it is finished."""
     opening: float

@@ -43,7 +43,7 @@ def _cost(folder: Path, run: Path) -> SweepCost:
     with tempfile.TemporaryDirectory() as scratch:
         stored, part = Path(scratch) / "model.safetensors", Path(scratch) / "part.parquet"
         save(weights, stored)
-        writing, writing_cpu = (_timed(lambda: write_part(part, example), clock) for clock in (time.perf_counter, time.process_time))
+        writing = _timed(lambda: write_part(part, example))
         loading, model_bytes = _timed(lambda: cp.load(stored).sha256), stored.stat().st_size
         reading = _timed(lambda: read_part(part))
     return SweepCost(
@@ -67,7 +67,6 @@ def _cost(folder: Path, run: Path) -> SweepCost:
         sending=_timed(lambda: pickle.dumps((work, "seed0", weights))),
         receiving=_timed(lambda: pickle.loads(returned)),
         writing=writing,
-        writing_cpu=writing_cpu,
         recorded_io=timings.io_seconds / timings.models if timings and timings.models else float("nan"),
         reading=reading,
         opening=_timed(lambda: open_results(folder).close()) / len(parts),
@@ -79,11 +78,11 @@ def _strategies(rows: list[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple(strategy_named(row["strategy"], **json.loads(row["parameters"])) for row in rows if row["label"])
 
 
-def _timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of a call, the least of some: what a process has that does not wait for others."""
+def _timed(function: Callable[[], Any]) -> float:
+    """Processor seconds of a call, the least of some."""
     times = []
     for _ in range(REPEATS):
-        started = clock()
+        started = time.process_time()
         function()
-        times.append(clock() - started)
+        times.append(time.process_time() - started)
     return min(times)

@@ -46,7 +46,7 @@ Wall time is core time divided by cores, or the time of the parent process if th
 
 {_in_flight(costs, in_flight)}
 
-**Going on after an interruption** means to read every model and its result: {_resume(costs)} for {MODELS:,} finished models, before the first new proof. Opening the results for a query reads the foot
+**Going on after an interruption** means to read every model and its result: {_resume(costs)} for {MODELS:,} finished models, before the first new proof, again without waiting for the disk. Opening the results for a query reads the foot
 of every part: {_opening(costs)}, if it goes on as for the folders measured.
 
 **Not measured**: the scheduler's own time, the network, and compiling the kernels once on each machine (or for each worker, without a common folder for them). {MODELS:,} models send and return {_traffic(costs)} in all."""
@@ -105,13 +105,17 @@ def _parent(costs: Sequence[SweepCost]) -> str:
         "writing a part": mean(c.writing for c in costs),
     }
     recorded = [c.recorded_io for c in costs if not math.isnan(c.recorded_io)]
-    beside = f" (The sweeps recorded {1000 * mean(recorded):.0f} ms for reading and writing, with all cores at work.)" if recorded else ""
+    beside = (
+        f" (The sweeps recorded {1000 * mean(recorded):.0f} ms of wall time for reading and writing, with all cores at work.)"
+        if recorded
+        else ""
+    )
     rates = span(min(1 / c.parent for c in costs), max(1 / c.parent for c in costs), "{:.0f}")
     least = min(costs, key=lambda c: c.worker / c.parent)
     return (
-        "**The parent process** reads models, hands them out, and writes every result by itself. Per model, in the mean: "
+        "**The parent process** reads models, hands them out, and writes every result by itself. Processor time per model, in the mean: "
         + ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in steps.items())
-        + f" ({1000 * mean(c.writing_cpu for c in costs):.1f} ms of it processor time), the least of {REPEATS} runs.{beside} It keeps up with {rates} models a second. It would be the bottleneck first for {least.name}, with "
+        + f", the least of {REPEATS} runs. Waiting for the disk is not in it.{beside} It keeps up with {rates} models a second. It would be the bottleneck first for {least.name}, with "
         f"{number(least.worker / least.parent)} cores."
     )
 
