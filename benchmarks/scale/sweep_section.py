@@ -56,7 +56,7 @@ def sweep_summary(costs: Sequence[SweepCost]) -> list[str]:
     """The same in a sentence."""
     if not costs:
         return []
-    hours = ", ".join(f"{c.name} {number(MODELS * c.worker / 3600)}" for c in costs)
+    hours = ", ".join(f"{c.name} {'at most ' if math.isnan(c.cpu) else ''}{number(MODELS * c.worker / 3600)}" for c in costs)
     least = min(costs, key=lambda c: c.worker / c.parent)
     slow = f"{number(least.worker / least.parent, 2)} cores ({least.name})"
     return [
