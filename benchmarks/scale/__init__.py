@@ -1,0 +1,1 @@
+"""What `measure_scale.py` is made of."""
