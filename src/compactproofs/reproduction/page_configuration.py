@@ -71,7 +71,9 @@ _LEGEND = paragraph("""
 
 
 def _limits(c: Configuration) -> str:
-    return f"A single proof was allowed {listed([f'{s:g} s' for s in c.seconds_allowed])}. " if c.seconds_allowed else ""
+    if not c.seconds_allowed:
+        return ""
+    return f"A proof was started if it was expected to take at most {listed([f'{s:g} s' for s in c.seconds_allowed])}. "
 
 
 def _without_bounds(c: Configuration) -> str:

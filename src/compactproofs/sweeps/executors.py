@@ -80,7 +80,7 @@ class DaskScheduler(AbstractWorkers):
 
     @property
     def in_flight(self) -> int:
-        return 256
+        return 1024
 
     @contextmanager
     def open(self) -> Iterator[Executor]:
