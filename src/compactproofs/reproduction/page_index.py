@@ -51,7 +51,7 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
             f"    {command}",
             table(columns, [_overview(a) for a in found]),
             paragraph(f"""
-                "Computed" are the authors' computations, which are not proofs. "Infeasible" is what was expected to take longer than allowed.
+                "Computed" are the authors' computations, which are not proofs. "Infeasible" is what was expected to take too long.
                 The last column: means of the authors' computations on our models within {FAR:g} standard errors of the published ones, or
                 closer than {NEGLIGIBLE}.
             """),

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,6 +141,12 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _connect() -> DuckDBPyConnection:
+    """A connection of its own to the one database of this process: to start one for every part takes as long as writing it."""
+    return _database().cursor()
+
+
+@cache
+def _database() -> DuckDBPyConnection:
     import duckdb
 
     return duckdb.connect(config={"threads": 1})
