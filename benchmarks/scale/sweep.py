@@ -12,7 +12,7 @@ from typing import Any
 
 import compactproofs as cp
 from compactproofs.model.files import save
-from compactproofs.reproduction.run import read_timings
+from compactproofs.reproduction.run import recorded
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.sweeps.parts import open_results, read_part, write_part
 from compactproofs.sweeps.plan import Work
@@ -35,7 +35,7 @@ def _cost(folder: Path, run: Path) -> SweepCost:
                    max(seconds_allowed), count(DISTINCT weights_sha256), count(*) FROM results WHERE label IS NOT NULL
         """).fetchall()[0]
         v, k, d, d_head = db.sql("SELECT DISTINCT d_vocab, n_ctx, d_model, d_head FROM results").fetchall()[0]
-    timings = read_timings(run).get(folder.name)
+    timings = recorded(run).get(folder.name)
     example = read_part(parts[len(parts) // 2])
     assert example is not None
     weights, work = random_weights(v, k, d, d_head), Work(_strategies(example), seconds=limit)
