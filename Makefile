@@ -10,7 +10,7 @@ demo: .venv/.core          ## a tour on bundled models, without torch
 	$(BIN)/compactproofs demo
 
 test: .venv/.dev           ## the whole test suite
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: .venv/.dev      ## long-running statistical and training tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow

@@ -285,7 +285,7 @@ def test_the_direct_path_is_that_of_the_query():
     )
     right = oracle.count_correct(weights)
     assert right == 7
-    bounds = [proof.correct_at_least for proof in prove_many(weights, SUBCUBIC, threads=1)]
+    bounds = [proof.correct_at_least for proof in prove_many(weights, TELLING_STRATEGIES, threads=1)]
     assert max(bounds) == 6 < right
 
 

@@ -105,6 +105,7 @@ def test_models_stand_beside_the_published_statistics(pages):
     assert "| `EQKEFirstSingularFloat` | 7798" in pages["models.md"] and "1 of 1 mean within 2" in pages["models.md"]
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_pages(tmp_path):
     folder_of(tmp_path, *(rows_of(seed, FEW[1:]) for seed in range(3)))
     first, second = (write_pages(tmp_path, tmp_path / name, command="x") for name in "ab")
