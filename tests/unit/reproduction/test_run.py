@@ -33,6 +33,7 @@ def test_all_published_strategies_are_reproduced_in_both_variants():
     assert len(chosen) == len(set(chosen)) == 259
 
 
+@pytest.mark.slow
 def test_a_run_trains_proves_and_measures_once(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "reproduced_strategies", lambda: [strategy("cubic"), strategy("brute-force")])
     stages = []
