@@ -49,14 +49,15 @@ def prove(
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
     started = time.perf_counter()
     reason: str | None = None
+    upper_for_all = bool(upper) and upper != "own"
     request = Request(weights, task, seconds, bool(upper), progress, shared or Shared())
     try:
         bound = chosen.bound(request)
-        if upper is True and chosen.sound and bound.correct_at_most is None:
+        if upper_for_all and chosen.sound and bound.correct_at_most is None:
             bound = replace(bound, correct_at_most=correct_at_most(request))
     except InfeasibleError as error:
         reason = str(error)
-        bound = Bound(0, task.total if upper is True else None, "none")
+        bound = Bound(0, task.total if upper_for_all else None, "none")
     elapsed = time.perf_counter() - started
     return Proof(
         strategy=chosen.name,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
 from pathlib import Path
-from typing import Any
 
+from compactproofs.errors import SweepError
+from compactproofs.interpretation.numbers import Statistics
 from compactproofs.model.files import load, write_atomically
+from compactproofs.reproduction.statistics import read_models
 from compactproofs.sweeps.executors import LocalPool, require_ready
 
 ABLATION_SAMPLES = 50_000
@@ -19,33 +21,33 @@ _KEPT_EVERY = 10
 
 def measure_models(models: list[Path], into: Path, workers: int | None, progress: Callable[[int, int], None] | None) -> int:
     """Measure those that are not in the file yet; returns how many there were. The file is a list of {model, statistics}."""
-    kept: dict[str, dict[str, Any]] = {entry["model"]: entry for entry in _read(into)}
+    kept = read_models(into)
     missing = [model for model in models if model.name not in kept]
     if not missing:
         return 0
     into.parent.mkdir(parents=True, exist_ok=True)
     with LocalPool(workers).open() as pool:
         require_ready(pool)
-        futures = [pool.submit(_measured, model) for model in missing]
+        futures = {pool.submit(_measured, model): model for model in missing}
         for done, future in enumerate(as_completed(futures), start=1):
-            entry = future.result()
-            kept[entry["model"]] = entry
+            kept[futures[future].name] = _result(future, futures[future])
             if progress is not None:
                 progress(done, len(missing))
             if done % _KEPT_EVERY == 0 or done == len(missing):
-                entries = [kept[name] for name in sorted(kept)]
+                entries = [{"model": name, "statistics": kept[name]} for name in sorted(kept)]
                 write_atomically(into, json.dumps(entries, allow_nan=False).encode())
     return len(missing)
 
 
-def _measured(model: Path) -> dict[str, Any]:
+def _measured(model: Path) -> Statistics:
     from compactproofs.interpretation import interpret
 
-    return {"model": model.name, "statistics": interpret(load(model), samples=ABLATION_SAMPLES).as_json()["statistics"]}
+    return interpret(load(model), samples=ABLATION_SAMPLES).statistics
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return entries
+def _result(future: Future[Statistics], model: Path) -> Statistics:
+    try:
+        return future.result()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise SweepError(f"the statistics of {model} could not be measured ({reason}); everything else is kept") from None

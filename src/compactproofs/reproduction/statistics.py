@@ -7,16 +7,21 @@ from pathlib import Path
 
 from compactproofs.errors import ReportError
 from compactproofs.interpretation import Summary, summarise_statistics
+from compactproofs.interpretation.numbers import Statistics
 
 
 def read_statistics(folder: Path) -> dict[str, dict[str, Summary]]:
     """Summaries by configuration and statistic, one configuration for each JSON file in the folder; empty if there is none."""
-    return {path.stem: _read(path) for path in sorted(folder.glob("*.json"))} if folder.is_dir() else {}
+    paths = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    return {path.stem: summarise_statistics(list(read_models(path).values())) for path in paths}
 
 
-def _read(path: Path) -> dict[str, Summary]:
+def read_models(path: Path) -> dict[str, Statistics]:
+    """The statistics in one file, by model; none if it is not there."""
+    if not path.is_file():
+        return {}
     try:
-        models = [dict(entry["statistics"]) for entry in json.loads(path.read_text(encoding="utf-8"))]
+        return {str(entry["model"]): dict(entry["statistics"]) for entry in json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError, KeyError) as error:
-        raise ReportError(f"{path} does not hold the statistics of models ({type(error).__name__}: {error}); repeat the run") from None
-    return summarise_statistics(models)
+        found = f"{type(error).__name__}: {error}"
+        raise ReportError(f"{path} does not hold the statistics of models ({found}); remove it and repeat the run") from None

@@ -70,10 +70,10 @@ def test_training_learns():
 
 
 def test_finished_seeds_are_not_trained_again(tmp_path):
-    first = sorted(train_seeds(SMALL, [0, 1], out=tmp_path), key=lambda m: m.seed)
+    first = sorted(train_seeds(SMALL, [0, 1], out=tmp_path, workers=1), key=lambda m: m.seed)
     stamps = {m.path: m.path.stat().st_mtime_ns for m in first}
     progress = []
-    second = list(train_seeds(SMALL, [0, 1, 2], out=tmp_path, progress=lambda *p: progress.append(p)))
+    second = list(train_seeds(SMALL, [0, 1, 2], out=tmp_path, workers=1, progress=lambda *p: progress.append(p)))
     assert [(m.seed, m.resumed) for m in second] == [(0, True), (1, True), (2, False)]
     assert {m.path: m.path.stat().st_mtime_ns for m in first} == stamps
     assert second[0].weights == first[0].weights and second[0].loss == first[0].loss
@@ -104,9 +104,9 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     finished = len(list(tmp_path.glob("*.safetensors")))
     assert 0 < finished < 32
     recipe = replace(SMALL, steps=400)
-    models = list(train_seeds(recipe, range(32), out=tmp_path))
+    models = list(train_seeds(recipe, range(32), out=tmp_path, workers=1))
     assert sum(m.resumed for m in models) == finished
-    untouched = {m.seed: m.weights for m in train_seeds(recipe, [0, 31])}
+    untouched = {m.seed: m.weights for m in train_seeds(recipe, [0, 31], workers=1)}
     assert {m.seed: m.weights for m in models if m.seed in (0, 31)} == untouched
 
 

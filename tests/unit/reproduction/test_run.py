@@ -5,10 +5,11 @@ from contextlib import nullcontext
 
 import pytest
 
-from compactproofs.errors import SweepError
+from compactproofs.errors import ReportError, SweepError
 from compactproofs.model.training.recipe import Recipe
 from compactproofs.reproduction import run
 from compactproofs.reproduction.configurations import CONFIGURATIONS, Configuration, configurations, reproduced_strategies
+from compactproofs.reproduction.measuring import measure_models
 from compactproofs.reproduction.run import recorded, run_configuration
 from compactproofs.strategies.registry import strategy
 from compactproofs.sweeps.parts import open_results
@@ -61,3 +62,10 @@ def test_a_run_trains_proves_and_measures_once(tmp_path, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in files} == files
     repeated = recorded(tmp_path)["tiny"]
     assert (repeated.models, repeated.sweep_seconds, repeated.training_seconds) == (2, timings.sweep_seconds, timings.training_seconds)
+
+
+def test_a_broken_file_of_statistics_is_named(tmp_path):
+    path = tmp_path / "k4.json"
+    path.write_text('[{"model": 1')
+    with pytest.raises(ReportError, match=r"k4\.json does not hold the statistics of models .*; remove it and repeat the run"):
+        measure_models([tmp_path / "seed0.safetensors"], path, 1, None)

@@ -21,5 +21,6 @@ def test_the_portfolio_starts_from_what_quartic_has_found():
 def test_an_upper_bound_of_its_own_is_only_asked_of_those_that_have_one():
     weights = mostly_right(0)
     proofs = {name: cp.prove(weights, name, upper="own") for name in ("brute-force", "cubic", "threshold-best")}
+    assert cp.prove(weights, "cubic", upper=True).correct_at_most is not None
     assert proofs["cubic"].correct_at_most is None and proofs["cubic"].upper is None
     assert proofs["brute-force"].correct_at_most == proofs["brute-force"].correct_at_least <= proofs["threshold-best"].correct_at_most
