@@ -30,7 +30,6 @@ from compactproofs.model.training import Recipe, train_seeds
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import all_strategies
-from compactproofs.strategies.shared import Shared
 from compactproofs.sweeps.threads import LIBRARIES, limit_threads
 from compactproofs.tasks import task_for
 
@@ -95,7 +94,7 @@ def measure(strategy: AbstractStrategy, size: Size, weights: cp.Weights) -> Meas
     times: list[tuple[float, float]] = []
     while not times or (len(times) < RUNS and max(times)[0] < QUICK):
         wall, cpu = time.perf_counter(), time.process_time()
-        proof = cp.prove(weights, strategy, seconds=SECONDS, shared=Shared())
+        proof = cp.prove(weights, strategy, seconds=SECONDS)
         times.append((time.process_time() - cpu, time.perf_counter() - wall))
     seconds, wall_seconds = min(times)
     described = (strategy.name, strategy.label, strategy.variant or "", strategy.complexity, proof.status, proof.reason or "")

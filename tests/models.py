@@ -52,6 +52,22 @@ def mostly_right(seed, v=5, k=3, noise=0.35):
     )
 
 
+def underflowing_weights():
+    """Attention so small that a term times the weight of its output, margin included, is below every float64 number."""
+    v, k, d, h, out = 2, 3, 8, 4, 3
+    shapes = {"W_E": (v, d), "W_pos": (k, d), "W_Q": (d, h), "W_K": (d, h), "W_V": (d, h), "W_O": (h, d), "W_U": (d, out)}
+    W = {name: np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()}
+    W["W_E"][0, 0] = W["W_E"][1, 1] = 1
+    W["W_pos"][0, 2] = W["W_pos"][1, 3] = W["W_pos"][2, 4] = 1
+    W["W_Q"][4, 0] = 2
+    least = -1074 * np.log(2) + 100 * np.log(10)
+    W["W_K"][0, 0], W["W_K"][3, 0] = least + np.log(0.45), least + np.log(0.55)
+    W["W_V"][[0, 1, 3], :3] = (1, 0, -1), (-1, 0, 1), (0, 0, -2)
+    for j in range(out):
+        W["W_O"][j, 5 + j] = W["W_U"][5 + j, j] = 1
+    return Weights(**W)
+
+
 def adversarial_models():
     """Named networks with ties, saturation, constant rows and dominant directions."""
     return list(_adversarial_models())
@@ -79,5 +95,6 @@ def _adversarial_models():
             EU=np.zeros((3, 3)),
         ),
     )
+    yield "weights of outputs that underflow", underflowing_weights()
     yield "tiny weights", with_tensors(base, **{name: 1e-30 * t for name, t in base.tensors.items()})
     yield "huge weights", with_tensors(base, **{name: 1e30 * t for name, t in base.tensors.items()})

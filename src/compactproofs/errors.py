@@ -32,6 +32,16 @@ class CertificateError(CompactProofsError):
     """A certificate cannot be written: the strategy, the task or the place for it does not allow it."""
 
 
+class DisagreementError(CompactProofsError):
+    """Two ways to prove the same thing contradict each other, so one of them is wrong. Always an error of this package."""
+
+    def __init__(self, what: str, subject: str) -> None:
+        super().__init__(
+            f"ALARM: {what}. One of the two is wrong, so take neither for a theorem. Please report this with the model file and the line "
+            f"that follows: {subject}"
+        )
+
+
 class ReportError(CompactProofsError):
     """Result files cannot be read, or a report cannot be made from them."""
 

@@ -88,6 +88,8 @@ def accuracy(
         ('sampling', True)
     """
     task = task_for(weights) if task is None else task
+    memory = Shared(weights, task) if shared is None else shared
+    memory.require(weights, task)
     if samples is not None and samples < 1:
         raise TaskError(f"samples={samples} must be at least 1")
     if not 0 < confidence < 1:
@@ -95,7 +97,8 @@ def accuracy(
     started = time.perf_counter()
     if samples is None:
         method, confidence = "brute-force", 1.0
-        count = (shared or Shared()).get(SHARED_KEY, lambda: brute_force(weights, task, seconds=seconds, progress=progress))
+        count = memory.get(SHARED_KEY, lambda: brute_force(weights, task, seconds=seconds, progress=progress))
+        memory.record("brute-force", count.correct, count.correct + count.undecided)
         least, most = Fraction(count.correct, count.total), Fraction(count.correct + count.undecided, count.total)
         interval = round_down(least), round_up(most)
     else:

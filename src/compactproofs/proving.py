@@ -10,7 +10,7 @@ from typing import Literal
 
 from compactproofs.cores import available_cores
 from compactproofs.counting.brute_force import Progress
-from compactproofs.errors import InfeasibleError
+from compactproofs.errors import InfeasibleError, StrategyError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request, Subject
 from compactproofs.strategies.lengths import length_by_sizes
@@ -47,10 +47,12 @@ def prove(
     task = task_for(weights) if task is None else task
     check_fits(task, weights)
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    if not isinstance(chosen, AbstractStrategy):
+        raise StrategyError(f"strategy={chosen!r:.60} is a {type(chosen).__name__}; expected a name such as {DEFAULT!r}, or a strategy object")
     started = time.perf_counter()
     reason: str | None = None
     upper_for_all = bool(upper) and upper != "own"
-    request = Request(weights, task, seconds, bool(upper), progress, shared or Shared())
+    request = Request(weights, task, seconds, bool(upper), progress, shared)
     try:
         bound = chosen.bound(request)
         if upper_for_all and chosen.sound and bound.correct_at_most is None:
@@ -58,6 +60,8 @@ def prove(
     except InfeasibleError as error:
         reason = str(error)
         bound = Bound(0, task.total if upper_for_all else None, "none")
+    if chosen.sound:
+        request.shared.record(chosen.label, bound.correct_at_least, bound.correct_at_most)
     elapsed = time.perf_counter() - started
     return Proof(
         strategy=chosen.name,
@@ -97,7 +101,8 @@ def prove_many(
 
     The `seconds` of a proof do not include what an earlier one had already computed.
     """
-    shared = Shared()
+    task = task_for(weights) if task is None else task
+    shared = Shared(weights, task)
     with ThreadPoolExecutor(threads or available_cores()) as pool:
         futures = [pool.submit(prove, weights, s, task, upper=upper, seconds=seconds, shared=shared) for s in strategies]
         for done, future in enumerate(futures):

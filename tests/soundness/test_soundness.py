@@ -95,7 +95,7 @@ def random_hints(chosen, weights, directions, seed):
 @pytest.mark.parametrize("name", [n for n in MODELS if n.startswith(("working", "random", "dominant", "one dominant"))])
 def test_hints_can_loosen_a_bound_but_never_break_it(name):
     weights = MODELS[name]
-    bench = Workbench(weights, Shared())
+    bench = Workbench(weights, Shared(weights, task_for(weights)))
     directions = [random_directions(weights, seed) for seed in range(3)]
     for seed, chosen in enumerate(SUBCUBIC):
         hints = random_hints(chosen, weights, directions[seed % 3], seed)

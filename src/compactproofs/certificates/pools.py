@@ -77,9 +77,9 @@ def _pools(strategy: Tabled, hints: Hints, m: int) -> list[list[int]]:
 
 
 def _harm(weights: list[int], row: list[int], own: int, m: int, up: int) -> int:
-    """The smallest harm on the grid that the checker accepts."""
+    """The smallest harm on the grid that the checker accepts; a negative one where there is no output to lose to."""
     terms = [w * (x - own) for w, x in zip(weights, row, strict=True)]
-    return -(-max(checker.others(terms, m), default=0) >> up)
+    return -(-max(checker.others(terms, m), default=-1 << up) >> up)
 
 
 def _output_weights(w: np.ndarray) -> list[int]:

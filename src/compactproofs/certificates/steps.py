@@ -16,8 +16,8 @@ DEPTH = 16
 
 CLASSES = 12
 
-STEP_BITS = 24
-"""Bits of the smallest step, after the common shift."""
+STEP_BITS = 53
+"""Bits of the smallest step, after the common shift: all that the search's step has, so that both count on the same grid."""
 
 _FLOAT_BITS = 900
 _NO_ORDER = np.empty(0, dtype=np.int64)

@@ -10,7 +10,8 @@ from compactproofs.certificates.checking import network
 from compactproofs.certificates.gaps import gap_witness
 from compactproofs.certificates.pair_witness import PairWitness
 from compactproofs.certificates.pools import pool_witness
-from compactproofs.errors import CertificateError
+from compactproofs.counting.brute_force import brute_force
+from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Request
 from compactproofs.strategies.cubic import Cubic
@@ -45,8 +46,8 @@ def certify(
         weights: the model.
         task: max-of-K.
         details: what the strategy left in `Bound.details`, if it has been run.
-        correct_at_least: what has been proven; the certificate claims no more. None: claim all that the witness proves.
-        correct_at_most: what has been proven; the certificate claims no less. None: no upper bound.
+        correct_at_least: what has been proven. The certificate claims just what its witness proves; if that is less, see `_require_agreement`.
+        correct_at_most: the same for an upper bound. None: no upper bound.
         semantics: `real`, or `float32-any-order` for a claim about the float32 forward pass.
     """
     require_semantics(semantics)
@@ -63,11 +64,13 @@ def certify(
     rule, _ = checker.STRATEGIES[strategy.name]
     witness = _lower_witness(strategy, weights, task, tables, details)
     upper = None if correct_at_most is None else _upper_witness(strategy, weights, task, tables, details, correct_at_most)
-    proven = checker.LOWER_RULES[rule](tables, witness)
-    at_least = proven if correct_at_least is None else min(proven, correct_at_least)
-    at_most = None
-    if upper is not None and correct_at_most is not None:
-        at_most = max(task.total - checker.check_failures(tables, upper), correct_at_most)
+    at_least = checker.LOWER_RULES[rule](tables, witness)
+    at_most = None if upper is None else task.total - checker.check_failures(tables, upper)
+    subject = f"{strategy.name} {strategy.parameters}, weights {weights.sha256}, compactproofs {__version__}"
+    if correct_at_least is not None and at_least < correct_at_least:
+        _require_agreement(strategy, weights, task, tables, correct_at_least, subject)
+    if correct_at_most is not None and at_most is not None and at_most > correct_at_most:
+        raise DisagreementError(f"{strategy.label} claims at most {correct_at_most} of {task.total}, the checker confirms {at_most}", subject)
     return Certificate(
         {
             "format": checker.FORMAT,
@@ -97,6 +100,28 @@ def certify(
     )
 
 
+def _require_agreement(
+    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, tables: checker.Tables, claimed: int, subject: str
+) -> None:
+    """Raise the alarm unless the checker's exact arithmetic confirms what a strategy claims.
+
+    Rules `cubic`, `gaps` and `pairs` count on the strategy's own grid with exact tables, so they cannot find less than it did. A witness of
+    rule `pools` has scales and grids of its own and may find less where weights are extreme; then brute force, or if there are too many
+    sequences the strongest witness that we can write, must confirm the claim.
+    """
+    confirmed = 0
+    if isinstance(strategy, Tabled):
+        try:
+            confirmed = brute_force(weights, task, seconds=_SECONDS).correct
+        except InfeasibleError:
+            confirmed = checker.check_pairs(tables, _lower_witness(ThresholdBest(), weights, task, tables, None))
+    if confirmed < claimed:
+        raise DisagreementError(
+            f"{strategy.label} claims at least {claimed} of {task.total} right sequences, and the checker's exact arithmetic cannot confirm it",
+            subject,
+        )
+
+
 def require_semantics(semantics: str) -> None:
     """Raise unless it is one that certificates can have."""
     if semantics not in (REAL, FLOAT32):
@@ -124,7 +149,7 @@ def _lower_witness(
     if isinstance(strategy, Cubic):
         return {}
     if isinstance(strategy, Subcubic):
-        return gap_witness(strategy, weights, Shared())
+        return gap_witness(strategy, weights, Shared(weights, task))
     if isinstance(strategy, Tabled):
         return pool_witness(strategy, weights, tables)
     failures = details if isinstance(details, dict) else strategy.bound(Request(weights, task, seconds=_SECONDS)).details

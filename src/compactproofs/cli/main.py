@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compactproofs.cli import accuracy, check, demo, interpret, prove, report, reproduce, strategies, sweep, train
-from compactproofs.errors import CompactProofsError
+from compactproofs.errors import CompactProofsError, DisagreementError
 from compactproofs.version import __version__
 
 app = typer.Typer(
@@ -52,4 +52,4 @@ def main() -> None:
         app()
     except CompactProofsError as error:
         typer.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        sys.exit(3 if isinstance(error, DisagreementError) else 2)

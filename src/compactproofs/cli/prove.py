@@ -112,6 +112,8 @@ def _write(output: Output, proof: Proof, place: Path, semantics: str) -> dict[st
     at_least = certificate.correct_at_least
     share = f"at least {at_least} of {certificate.total} sequences ({at_least / certificate.total:.6f})"
     output.say(f"certificate {path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
+    if semantics == "real" and at_least < proof.correct_at_least:
+        output.say(f"  (the proof has {proof.correct_at_least}: the certificate counts in coarser integers)")
     most = certificate.correct_at_most
     return {
         "path": str(path),

@@ -10,7 +10,7 @@ for any integers a_i. Then coarse (start + sum D) is at least (up) or at most (d
 a lower bound of the number wanted, whatever the a_i are; good ones lose little. A sum that no rest of the sequence can bring below zero
 is counted at once, one that none can lift to zero is dropped: only the undecided middle needs a histogram.
 
-Numbers are 64-bit integers in units of 2^e, where e = 0 as long as every count fits (always at 64^10 sequences); if not, e grows from
+Numbers are 64-bit integers in units of 2^e, where e = 0 as long as k ceil(log2 n) <= 61 (as at 64^10 sequences); if not, e grows from
 position to position and each histogram entry is rounded in the direction of the bound. No floating point anywhere.
 """
 
@@ -44,7 +44,7 @@ def _bits_per_position(n: int) -> int:
 @kernel
 @no_type_check
 def count_exponent(k: int, n: int) -> int:
-    """The e in "units of 2^e", for k positions with n tokens each; 0 if n^k is below 2^61."""
+    """The e in "units of 2^e", for k positions with n tokens each; 0 if k ceil(log2 n) is at most 61."""
     return max(0, k * _bits_per_position(n) - _MASS_BITS)
 
 

@@ -23,6 +23,7 @@ from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
 from compactproofs.strategies.subcubic.search import find_hints
 from compactproofs.strategies.subcubic.workbench import Workbench
+from compactproofs.tasks import task_for
 
 _CHOICES = DirectPath.MAX_DIFF_EXACT, AttentionError.EXACT_EQKE, QueryHandling.DROP
 
@@ -57,7 +58,7 @@ class Gaps:
 def gap_distribution(weights: Weights, shared: Shared | None = None) -> Gaps:
     """Search the gaps. Cost: O(d_vocab^2 n_ctx log d_vocab) after the tables."""
     v, k = weights.d_vocab, weights.n_ctx
-    bench = Workbench(weights, Shared() if shared is None else shared)
+    bench = Workbench(weights, Shared(weights, task_for(weights)) if shared is None else shared)
     hints = find_hints(*_CHOICES, bench)
     attention = bench.attention(_CHOICES[1], hints.directions, Float64())
     outputs = bench.outputs(_CHOICES[0], hints.directions, Float64())

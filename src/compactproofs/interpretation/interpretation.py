@@ -95,9 +95,9 @@ def interpret(weights: Weights, *, samples: int = DEFAULT_SAMPLES, exact_ablatio
         (True, (0, 1, 2, 3, 5, 6, 7))
     """
     started = time.perf_counter()
-    task_for(weights)  # refuses a model without an output for every token
+    task = task_for(weights)  # refuses a model without an output for every token
     with np.errstate(all="ignore"):
-        shared = Shared()
+        shared = Shared(weights, task)
         directions = Workbench(weights, shared).directions()
         factors = residual_factors(weights, directions)
         singular, slopes, copied = singular_structure(weights), attention_slopes(weights), copying(weights)

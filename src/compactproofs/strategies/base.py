@@ -31,8 +31,16 @@ class Request:
     upper: bool = False
     """Whether an upper bound on accuracy is wanted too."""
     progress: Progress | None = None
-    shared: Shared = field(default_factory=Shared)
-    """Intermediate results that other strategies of the same model may use again."""
+    memory: Shared | None = None
+    """Intermediate results that other strategies of the same model may use again; by default an empty memory of its own."""
+
+    def __post_init__(self) -> None:
+        if self.memory is not None:
+            self.memory.require(self.weights, self.task)
+
+    @cached_property
+    def shared(self) -> Shared:
+        return Shared(self.weights, self.task) if self.memory is None else self.memory
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from compactproofs.strategies.shared import Shared
 from compactproofs.sweeps.plan import Work
 from compactproofs.sweeps.schema import Row, failure, row
 from compactproofs.sweeps.threads import limit_threads
+from compactproofs.tasks import task_for
 from compactproofs.version import __version__
 
 
@@ -31,7 +32,7 @@ def run(work: Work, model: str, weights: Weights) -> list[Row]:
 def prove_model(work: Work, model: str, weights: Weights) -> list[Row]:
     """One row per strategy, in order; one more, without a strategy, if the model could not be measured."""
     common = {**columns_of_work(work), **_columns_of_weights(model, weights)}
-    shared = Shared()
+    shared = Shared(weights, task_for(weights))
     found = [_attempt(work, strategy, weights, shared) for strategy in work.strategies]
     measured: Row = {}
     try:

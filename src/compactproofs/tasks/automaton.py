@@ -6,6 +6,7 @@ counting programmes work on the automaton alone and never ask which task it is.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,15 +30,24 @@ class LabellingAutomaton:
     """State before the first token."""
 
     def __post_init__(self) -> None:
-        n_states = self.transitions.shape[0]
+        for name in ("transitions", "labels"):
+            if not isinstance(getattr(self, name), np.ndarray):
+                raise TaskError(f"automaton whose {name} are a {type(getattr(self, name)).__name__}; expected a numpy array of integers")
+        n_states = self.transitions.shape[0] if self.transitions.ndim else 0
         if self.transitions.ndim != 2 or self.labels.shape != (n_states,) or n_states < 1 or self.transitions.shape[1] < 1:
             shapes = f"transitions {self.transitions.shape} and labels {self.labels.shape}"
             raise TaskError(f"automaton with {shapes}; expected (states, tokens) and (states,)")
         if self.transitions.dtype.kind not in "iu" or self.labels.dtype.kind not in "iu":
             raise TaskError("automaton with states or labels that are not integers")
         inside = int(self.transitions.min()) >= 0 and int(self.transitions.max()) < n_states
-        if not inside or not 0 <= self.start < n_states or int(self.labels.min()) < 0:
+        good_labels = 0 <= int(self.labels.min()) and int(self.labels.max()) < 2**31
+        if not inside or not good_labels or not 0 <= self.start < n_states:
             raise TaskError(f"automaton with {n_states} states has a state or a label out of range")
+        for name in ("transitions", "labels"):  # a copy of our own, in the machine's byte order
+            own = np.array(getattr(self, name), dtype=np.int64, order="C")
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+        object.__setattr__(self, "start", int(self.start))
 
     @property
     def n_states(self) -> int:
@@ -96,6 +106,16 @@ class AbstractTask(ABC):
     @abstractmethod
     def automaton(self) -> LabellingAutomaton:
         """The labelling automaton."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """Names the task: two tasks with the same hash ask the same question."""
+        a = self.automaton
+        header = f"compactproofs-task-1\nn_ctx {self.n_ctx}\nstates {a.n_states}\ntokens {self.d_vocab}\nstart {a.start}\n"
+        digest = hashlib.sha256(header.encode("ascii"))
+        digest.update(a.transitions.astype("<i8").tobytes())
+        digest.update(a.labels.astype("<i8").tobytes())
+        return digest.hexdigest()
 
     @property
     def labels(self) -> list[int]:

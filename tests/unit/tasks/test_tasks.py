@@ -6,6 +6,7 @@ import pytest
 from compactproofs.errors import TaskError
 from compactproofs.tasks import LabellingAutomaton, MaxOfK, check_fits, task_for
 from models import random_weights
+from tasks import Named
 
 
 @pytest.mark.parametrize(("n_ctx", "d_vocab"), [(1, 1), (1, 4), (3, 5), (4, 2)])
@@ -44,6 +45,37 @@ def test_automaton_refuses_states_out_of_range():
         LabellingAutomaton(transitions=np.array([[0, 1], [1, 0]]), labels=np.array([0]), start=0)
     with pytest.raises(TaskError, match="not integers"):
         LabellingAutomaton(transitions=np.array([[0.0]]), labels=np.array([0]), start=0)
+
+
+def test_an_automaton_is_kept_in_the_byte_order_of_the_machine_and_cannot_change():
+    transitions, labels = np.array([[0, 1], [1, 0]], dtype=">i4"), np.array([0, 1], dtype=">u2")
+    automaton = LabellingAutomaton(transitions, labels, 0)
+    transitions[:] = 0
+    assert automaton.transitions.tolist() == [[0, 1], [1, 0]] and automaton.transitions.dtype == np.int64 == automaton.labels.dtype
+    with pytest.raises(ValueError, match="read-only"):
+        automaton.labels[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("transitions", "labels", "message"),
+    [
+        ([[0]], np.array([0]), "transitions are a list"),
+        (np.array([[0]]), (0,), "labels are a tuple"),
+        (np.array(0), np.array([0]), r"transitions \(\)"),
+        (np.array([[0]]), np.array([2**63], dtype=np.uint64), "out of range"),
+    ],
+)
+def test_what_is_no_automaton_is_refused_in_words(transitions, labels, message):
+    with pytest.raises(TaskError, match=message):
+        LabellingAutomaton(transitions, labels, 0)
+
+
+def test_a_task_is_named_by_its_question():
+    class Renamed(MaxOfK):
+        title = "the largest"
+
+    assert MaxOfK(3, 5).sha256 == Renamed(3, 5).sha256
+    assert len({MaxOfK(3, 5).sha256, MaxOfK(4, 5).sha256, MaxOfK(3, 6).sha256, Named("minimum", 3, 5).sha256}) == 4
 
 
 def test_a_task_must_fit_the_model():

@@ -200,7 +200,7 @@ class Subcubic(AbstractStrategy):
             gaps=np.ones((v, v, k), dtype=np.int64),
             outputs=np.zeros((v, k)) if self.query_handling is QueryHandling.MEAN_QUERY_DIFF else np.zeros((v, ENVELOPE_POINTS)),
         )
-        self._credited(Workbench(weights, Shared()), hints, Counting(counter))
+        self._credited(Workbench(weights, Shared(weights, task)), hints, Counting(counter))
         return ProofLength(dict(counter.steps), v * v * k, self._unexplained_dimensions(weights))
 
     def _unexplained_dimensions(self, weights: Weights) -> int:

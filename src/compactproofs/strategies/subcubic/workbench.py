@@ -21,17 +21,17 @@ class Workbench:
     shared: Shared
 
     def directions(self) -> Directions:
-        return self.shared.get(("directions", self.weights), lambda: find_directions(self.weights))
+        return self.shared.get("directions", lambda: find_directions(self.weights))
 
     def attention(self, error: AttentionError, directions: Directions, arithmetic: AbstractArithmetic) -> AttentionParts:
         def make() -> AttentionParts:
             return attention_parts(approximate_scores(error, self.weights, directions, arithmetic), self.weights.n_ctx, arithmetic)
 
-        return self.shared.get(("attention", self.weights, error, directions, arithmetic), make)
+        return self.shared.get(("attention", error, directions, arithmetic), make)
 
     def outputs(self, handling: DirectPath, directions: Directions, arithmetic: AbstractArithmetic) -> OutputParts:
         def make() -> OutputParts:
             direct = direct_bound(handling, self.weights, directions.query_summary, arithmetic)
             return output_parts(self.weights, direct, arithmetic)
 
-        return self.shared.get(("outputs", self.weights, handling, directions, arithmetic), make)
+        return self.shared.get(("outputs", handling, directions, arithmetic), make)

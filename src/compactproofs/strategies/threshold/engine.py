@@ -13,7 +13,7 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.cores import available_cores
 from compactproofs.counting.additive import count_exponent
 from compactproofs.counting.evaluation import Evaluation, prepare
-from compactproofs.errors import InfeasibleError
+from compactproofs.errors import DisagreementError, InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.threshold import pairs
@@ -63,7 +63,10 @@ class Failures:
         if lower > self.lower[query]:
             self.lower[query], self.lower_by[query] = lower, effort
         if not 0 <= self.lower[query] <= self.upper[query]:
-            raise RuntimeError(f"contradictory bounds {self.lower[query]} and {self.upper[query]} for query {query}: please report this")
+            raise DisagreementError(
+                f"a query's failures are at least {self.lower[query]} and at most {self.upper[query]}",
+                f"query {query}, by {self.lower_by.get(query)} and {self.upper_by.get(query)}",
+            )
 
     def gap(self, query: int) -> int:
         return self.upper[query] - self.lower[query]

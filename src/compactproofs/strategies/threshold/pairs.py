@@ -17,9 +17,13 @@ its error is at most twice the radii plus u (4 |V| + 6 |P| + 6 |E|) (1 + 4 u), h
 -800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.
 
 So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
-room for the rounding of the margin, for multiplying by a positive number, for one difference of two such bounds, and for adding up k
-of them. Likewise with minus for lower bounds. If float64 knows nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN
-becomes infinite. Weights and multipliers are kept within 1e-100 .. 1e100, so that products of them do not overflow to minus infinity.
+room for the rounding of the margin, for one difference of two such bounds, and for adding up k of them. Likewise with minus for lower
+bounds. If float64 knows nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
+
+Multiplying by a weight w > 0 keeps relative errors, but not absolute ones: the product may underflow, and the margin with it. The rounded
+product is off by at most u |w x| + 2^-1075, so `worst_output` adds UNDERFLOW = 2^-1000 afterwards. Weights are kept within 1e-100 .. 1e100,
+so that products do not overflow to minus infinity. In `difference` the margin is multiplied by 1 + mu >= 1: `floor`, which is at least
+2^-999, covers the underflow of mu G as it is. Additions need nothing: a sum that is subnormal is exact.
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ UPPER, LOWER = 0, 1
 
 ANY = (1 << 62) - 1
 """More than any count in its units; the sum of two such still fits."""
+
+UNDERFLOW = 2.0**-1000
+"""Added to a bound after multiplying by a weight: more than a thousand such products can lose by underflow."""
 
 MULTIPLIERS = (0.3, 0.6, 0.8, 0.9)
 PARENTS = 3
@@ -138,7 +145,7 @@ def worst_output(G: Any, A: Any, outputs: Any, weights: Any, tolerance: float, f
             return h
         for i in range(k):
             for j in range(n):
-                x = w * (G[o, i, j] + (tolerance * A[i, j] + floor))
+                x = w * (G[o, i, j] + (tolerance * A[i, j] + floor)) + UNDERFLOW
                 if not x <= h[i, j]:
                     h[i, j] = known(x)
     return h

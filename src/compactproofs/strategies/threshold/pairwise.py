@@ -79,7 +79,7 @@ class _Pairwise(AbstractStrategy):
         engine = Engine.of(request.weights, request.task)
         failures = engine.unknown()
         engine.bound_all(first_effort(request.weights, joint=not self.apart, apart=self.apart), failures)
-        request.shared.get(_key(self.name, request), lambda: (deepcopy(failures), engine.operations))
+        request.shared.get(_key(self.name), lambda: (deepcopy(failures), engine.operations))
         return Bound(
             request.task.total - sum(sum(f.upper) for f in failures.values()),
             None,
@@ -104,9 +104,9 @@ class _Pairwise(AbstractStrategy):
         return with_tables(weights, task, pair_length(weights, task))
 
 
-def _key(name: str, request: Request) -> Hashable:
+def _key(name: str) -> Hashable:
     """Under which the bounds that a strategy has found for every pair are shared."""
-    return ("failures by pair", name, request.weights, request.task)
+    return ("failures by pair", name)
 
 
 def with_tables(weights: Weights, task: AbstractTask, steps: dict[str, int]) -> ProofLength:
@@ -164,7 +164,7 @@ class ThresholdBest(_Pairwise):
         """
         started = time.perf_counter()
         deadline = started + (_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds)
-        known = request.shared.known(_key(ThresholdQuartic.name, request))
+        known = request.shared.known(_key(ThresholdQuartic.name))
         if known is None and request.seconds is not None and estimated_seconds(request.weights) > 0.5 * request.seconds:
             return self._from_tables(request, deadline)
         engine = Engine.of(request.weights, request.task)

@@ -102,7 +102,7 @@ class Tabled(AbstractStrategy):
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
         started = time.perf_counter()
         hints = request.shared.get(
-            ("threshold hints", request.weights, self.pools),
+            ("threshold hints", self.pools),
             lambda: find_hints(request.weights, max(self.pools, 1)),
         )
         searched = time.perf_counter()

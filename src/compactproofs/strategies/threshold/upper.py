@@ -16,7 +16,7 @@ def correct_at_most(request: Request) -> int:
     Cost: O(d_vocab^3 d_vocab_out n_ctx) and counting.
     Source: docs/explanation/threshold-proofs.md, "The other side".
     """
-    return request.shared.get(("correct at most", request.weights, request.task, request.seconds), lambda: _correct_at_most(request))
+    return request.shared.get(("correct at most", request.seconds), lambda: _correct_at_most(request))
 
 
 def _correct_at_most(request: Request) -> int:

@@ -21,6 +21,7 @@ from compactproofs.strategies.subcubic.entries import Entries, applicable
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, attention_parts, output_parts, wrong_logit_gap_upper
 from compactproofs.strategies.subcubic.search import Hints, breakpoints, smallest_gaps
 from compactproofs.strategies.subcubic.workbench import Workbench
+from compactproofs.tasks import task_for
 from models import random_weights
 
 SLACK = 1e-9  # float64 against float64; the rigorous versions are tested in soundness/
@@ -173,7 +174,7 @@ def test_too_many_breakpoints_are_thinned_out():
 
 def test_hints_of_the_wrong_shape_are_refused():
     weights = random_weights(0)
-    bench = Workbench(weights, Shared())
+    bench = Workbench(weights, Shared(weights, task_for(weights)))
     good = Hints(Directions.blank(weights), np.ones((5, 5, 3), dtype=np.int64), np.tile([0.0, 1.0], (5, 1)))
     assert Subcubic().count(bench, good, Rigorous()) >= 0
     for bad in (

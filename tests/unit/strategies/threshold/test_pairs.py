@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -5,12 +7,13 @@ from compactproofs.arrays.interval import Interval
 from compactproofs.circuits.tables import interval_circuits
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.counting.evaluation import prepare
+from compactproofs.errors import DisagreementError
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubicPooled, ThresholdExactOutput, ThresholdQuartic, pairs
 from compactproofs.strategies.threshold.engine import Effort, Engine, Failures
 from compactproofs.strategies.threshold.pairwise import first_effort
 from compactproofs.tasks import task_for
-from models import random_weights, weights_from_tables
+from models import random_weights, underflowing_weights, weights_from_tables
 from tasks import Named
 
 
@@ -69,6 +72,36 @@ def test_weights_that_are_not_positive_prove_nothing():
         assert np.isposinf(pairs.worst_output(G, A, np.array([0, 1]), np.array([1.0, bad, 1, 1, 1]), 1e-9, 0.0)).all()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_hold_where_products_underflow(seed):
+    """Terms, attention and weights at the edge of float64: an absolute error does not shrink with the weight that multiplies it."""
+    rng = np.random.default_rng(seed)
+    A = 2.0 ** rng.integers(-1074, -900, size=(3, 4))
+    G = rng.choice([-1.0, 1.0], size=(2, 3, 4)) * A * 2.0 ** rng.integers(-30, 1, size=(2, 3, 4))
+    tolerance, floor = 8 * 1.1 * 2.0**-45, 2.0**-999  # brackets up to 1
+    weights = 10.0 ** rng.uniform(-100, [-80, 100])
+    h = pairs.worst_output(G, A, np.array([0, 1]), weights, tolerance, floor)
+    less = pairs.difference(G, A, 0, 1, weights[1], tolerance, floor)
+
+    def most(o, i, j):
+        """The largest exact term that may stand behind G, by (*)."""
+        return Fraction(G[o, i, j]) + Fraction(3, 8) * Fraction(tolerance) * Fraction(A[i, j]) + Fraction(floor) / 4
+
+    for i, j in np.ndindex(A.shape):
+        assert all(Fraction(h[i, j]) > Fraction(weights[o]) * most(o, i, j) for o in range(2))
+        least = 2 * Fraction(G[1, i, j]) - most(1, i, j)
+        assert Fraction(less[i, j]) > most(0, i, j) - Fraction(weights[1]) * least
+
+
+def test_no_branch_is_left_because_a_sum_underflowed():
+    """The first edition's false theorem: two sequences were claimed, one is right."""
+    weights = underflowing_weights()
+    request = Request(weights, task_for(weights), upper=True)
+    assert brute_force(weights, request.task).correct == 1
+    bound = ThresholdBest().bound(request)
+    assert (bound.correct_at_least, bound.correct_at_most) == (1, 1)
+
+
 def test_a_negative_multiplier_is_taken_for_zero():
     _, _, G, A = terms(random_weights(0, d_vocab_out=5), 2, 1)
     assert np.array_equal(pairs.difference(G, A, 0, 1, -3.0, 0.0, 0.0), G[0])
@@ -78,7 +111,7 @@ def test_bounds_that_contradict_each_other_are_an_error_not_a_theorem():
     failures = Failures(totals=[5], upper=[5], lower=[0])
     failures.tighten(0, 4, 2)
     assert (failures.upper, failures.lower, failures.gap(0)) == ([4], [2], 2)
-    with pytest.raises(RuntimeError, match="contradictory"):
+    with pytest.raises(DisagreementError, match="ALARM: .*at least 2 and at most 1.*Please report this"):
         failures.tighten(0, 1, 0)
 
 

@@ -7,7 +7,7 @@ from models import mostly_right
 
 
 def test_the_portfolio_starts_from_what_quartic_has_found():
-    weights, shared = mostly_right(3), Shared()
+    weights, shared = mostly_right(3), Shared(mostly_right(3), cp.MaxOfK(3, 5))
     quartic = cp.prove(weights, "threshold-quartic", shared=shared, upper="own")
     best = cp.prove(weights, "threshold-best", shared=shared, upper="own")
     right = oracle.count_correct(weights)
