@@ -78,7 +78,7 @@ def accuracy(
 ) -> Accuracy:
     """Measure the accuracy over all input sequences, exactly, or over `samples` random ones.
 
-    Raises `InfeasibleError` with an estimate if brute force would take longer than `seconds` (None: no limit).
+    Raises `InfeasibleError` with an estimate if that would take longer than `seconds` (None: no limit).
     With the memory `shared` of earlier proofs of the same model and task, brute force is not repeated.
 
     Example:
@@ -103,7 +103,7 @@ def accuracy(
         interval = round_down(least), round_up(most)
     else:
         method = "sampling"
-        count = sample(weights, task, samples, seed=seed, progress=progress)
+        count = sample(weights, task, samples, seed=seed, seconds=seconds, progress=progress)
         interval = (
             clopper_pearson(count.correct, count.total, confidence)[0],
             clopper_pearson(count.correct + count.undecided, count.total, confidence)[1],

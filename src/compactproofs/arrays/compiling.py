@@ -8,12 +8,15 @@ the package that holds compiled functions. Where this numba has no such stamp, n
 from __future__ import annotations
 
 import hashlib
+import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import event
 
 FILES = (
     "arrays/compiling.py",
@@ -36,6 +39,41 @@ def fingerprint() -> str:
     for name in FILES:
         digest.update((package / name).read_bytes())
     return digest.hexdigest()
+
+
+class _CompileClock(event.Listener):  # type: ignore[misc]
+    """Wall time during which any thread of this process was compiling."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    def on_start(self, event: Any) -> None:
+        with self._lock:
+            if self._active == 0:
+                self._since = time.perf_counter()
+            self._active += 1
+
+    def on_end(self, event: Any) -> None:
+        with self._lock:
+            self._active -= 1
+            if self._active == 0:
+                self._seconds += time.perf_counter() - self._since
+
+    def read(self) -> float:
+        with self._lock:
+            return self._seconds + (time.perf_counter() - self._since if self._active else 0.0)
+
+
+_clock = _CompileClock()
+event.register("numba:compile", _clock)
+
+
+def compile_seconds() -> float:
+    """How long this process has been compiling so far: time that a budget does not count."""
+    return _clock.read()
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -70,7 +70,9 @@ def certify(
     if correct_at_least is not None and at_least < correct_at_least:
         _require_agreement(strategy, weights, task, tables, correct_at_least, subject)
     if correct_at_most is not None and at_most is not None and at_most > correct_at_most:
-        raise DisagreementError(f"{strategy.label} claims at most {correct_at_most} of {task.total}, the checker confirms {at_most}", subject)
+        raise DisagreementError(
+            f"{strategy.label} claims at most {correct_at_most} of {task.total}, the checker confirms {at_most}", subject
+        )
     return Certificate(
         {
             "format": checker.FORMAT,
@@ -161,5 +163,5 @@ def _upper_witness(
 ) -> dict[str, Any]:
     if at_most == task.total:
         return {"pairs": []}
-    failures = details if isinstance(strategy, ThresholdBest) else failures_at_least(weights, task)
+    failures = details if isinstance(strategy, ThresholdBest) else failures_at_least(Request(weights, task, seconds=_SECONDS))
     return PairWitness(weights, tables, failures).upper()

@@ -6,33 +6,59 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, ModelArgument, Output, TaskOption, progress_bar
+from compactproofs.cli.output import (
+    ForceOption,
+    HeadsOption,
+    JsonOption,
+    ModelArgument,
+    NormalizationOption,
+    Output,
+    TaskOption,
+    inputs_of,
+    progress_bar,
+    require_seconds,
+)
+from compactproofs.errors import CompactProofsError
 
 
 def accuracy(
     model: ModelArgument,
     samples: Annotated[int | None, typer.Option("--samples", metavar="N", help="Sample N sequences instead of evaluating all.")] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="Refuse if brute force would take longer than this.")] = 60.0,
-    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the Clopper-Pearson interval of a sample.")] = 0.99,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
+    seconds: Annotated[float, typer.Option("--seconds", help="Refuse if it would take longer than this.")] = 60.0,
+    confidence: Annotated[
+        float | None, typer.Option("--confidence", help="Confidence of the Clopper-Pearson interval of a sample; by default 0.99.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
     task: TaskOption = "max",
+    n_heads: HeadsOption = None,
+    normalization: NormalizationOption = None,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Measure accuracy over all inputs, exactly, by brute force; or in a sample where there are too many.
 
     Exact means exact: a sequence counts as correct if the right output has strictly the largest logit over the real numbers. Margins that
     float64 cannot decide are decided again in exact arithmetic.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.measuring import accuracy as measure
     from compactproofs.model.zoo import resolve
     from compactproofs.tasks import task_for
 
-    weights = resolve(model)
+    if samples is None and (confidence, seed) != (None, None):
+        raise CompactProofsError("--confidence and --seed are about a sample: give --samples N too")
+    require_seconds(seconds)
+    weights = resolve(model, n_heads=n_heads, normalization=normalization)
     output.assumptions(weights.assumptions)
     with progress_bar("sampling" if samples else "brute force") as progress:
         result = measure(
-            weights, task_for(weights, task), samples=samples, seconds=seconds, confidence=confidence, seed=seed, progress=progress
+            weights,
+            task_for(weights, task),
+            samples=samples,
+            seconds=seconds,
+            confidence=0.99 if confidence is None else confidence,
+            seed=seed or 0,
+            progress=progress,
         )
     if result.method == "sampling":
         output.say(f"accuracy about {result.accuracy:.6f}: {result.correct} of {result.total} sampled sequences are right")

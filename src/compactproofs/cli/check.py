@@ -7,26 +7,33 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, ModelArgument, Output
+from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, ModelArgument, NormalizationOption, Output, inputs_of
 
 
 def check(
     certificate: Annotated[str, typer.Argument(metavar="CERT", help="Certificate file, as written by 'prove --certificate'.")],
     model: ModelArgument,
+    n_heads: HeadsOption = None,
+    normalization: NormalizationOption = None,
+    work: Annotated[
+        int | None, typer.Option("--work", min=1, metavar="N", help="Units of work that the check may take; by default about a minute.")
+    ] = None,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Check a certificate against a model, with the stand-alone checker: exact integers, nothing in the certificate is trusted.
 
     Exit code 0: accepted, 1: rejected, 2: malformed, 3: internal error. On a machine without this package's dependencies,
     'python -m compactproofs.checker CERT MODEL.safetensors' does the same with the Python standard library alone.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force, inputs=inputs_of(certificate, model))
     from compactproofs.certificates.checking import check as check_file
 
     started = time.perf_counter()
-    checked = check_file(certificate, model)
+    checked = check_file(certificate, model, n_heads=n_heads, normalization=normalization, work=work)
     elapsed = time.perf_counter() - started
     output.say(f"{checked.verdict.name.lower().replace('_', ' ')}: {checked.reason} ({elapsed:.2f} s)")
+    output.assumptions(checked.assumptions)
     output.result(
         {
             "verdict": checked.verdict.name.lower().replace("_", " "),

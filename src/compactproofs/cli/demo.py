@@ -6,15 +6,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactproofs.cli.output import JsonOption, Output, brief_integer, progress_bar
+from compactproofs.cli.destination import make_folder, mentions_us
+from compactproofs.cli.output import ForceOption, JsonOption, Output, brief_integer, progress_bar
 
 if TYPE_CHECKING:
+    from compactproofs.cli.destination import Destination
     from compactproofs.model.weights import Weights
 
 
-def demo(json_path: JsonOption = None) -> None:
+def demo(json_path: JsonOption = None, force: ForceOption = False) -> None:
     """A tour on bundled models: an exact theorem, shorter ones, a certificate, and what to do where brute force cannot go. No training."""
-    output = Output(json_path)
+    output = Output(json_path, force=force)
+    place = output.destination("the demo's", make_folder("the demo's", Path("demo")) / "report.html", mentions_us)
     from compactproofs.certificates.checking import check
     from compactproofs.measuring import accuracy
     from compactproofs.model.zoo import zoo, zoo_record
@@ -68,7 +71,7 @@ def demo(json_path: JsonOption = None) -> None:
     output.say(f"   A sample of {sampled.total}: {100 * sampled.confidence:g} % interval {interval}. Not a theorem.")
     output.say()
     output.say("6. A report to open in a browser: all proofs of the small model, a proof explorer, and its mechanism")
-    report = _report(output, small)
+    report = _report(output, small, place)
     output.say()
     output.say("Try next:")
     output.say("   compactproofs prove max-of-10 --upper")
@@ -91,22 +94,19 @@ def demo(json_path: JsonOption = None) -> None:
     )
 
 
-def _report(output: Output, weights: Weights) -> str | None:
+def _report(output: Output, weights: Weights, place: Destination) -> str | None:
     """Write demo/report.html, if the [report] extra is there."""
     from compactproofs.errors import MissingExtraError
-    from compactproofs.model.files import write_atomically
     from compactproofs.reports.collect import collect
     from compactproofs.reports.page import page
 
-    target = Path("demo") / "report.html"
-    target.parent.mkdir(exist_ok=True)
     with progress_bar("proving with every strategy") as progress:
         results = collect(weights, "max-of-4", progress=progress)
-    results.write(target.with_suffix(".results"))
+    results.write(place.path.with_suffix(".results"))
     try:
-        write_atomically(target, page([results]).encode())
+        place.write(page([results]).encode())
     except MissingExtraError as error:
         output.say(f"   {error}")
         return None
-    output.say(f"   {target} ({target.stat().st_size / 1e6:.1f} MB)")
-    return str(target)
+    output.say(f"   {place.path} ({place.path.stat().st_size / 1e6:.1f} MB)")
+    return str(place.path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, Output, progress_bar
+from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, NormalizationOption, Output, inputs_of, progress_bar
 from compactproofs.errors import CompactProofsError
 
 if TYPE_CHECKING:
@@ -23,19 +23,22 @@ def interpret(
         typer.Option("--exact-ablations", help="Evaluate all sequences (at most 2^25) for every ablation; a minute at max-of-4."),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
+    n_heads: HeadsOption = None,
+    normalization: NormalizationOption = None,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Measure the mechanism: attention, copying, ablations, error terms, gaps; for a folder, mean and standard deviation.
 
     These are measurements in float64, not theorems. For a folder of max-of-4 models the published numbers stand beside.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.interpretation import interpret as measure
     from compactproofs.model.files import load
     from compactproofs.model.zoo import ZOO_NAMES, resolve
 
     if model in ZOO_NAMES or not Path(model).is_dir():
-        weights = resolve(model)
+        weights = resolve(model, n_heads=n_heads, normalization=normalization)
         output.assumptions(weights.assumptions)
         measured = measure(weights, samples=samples, exact_ablations=exact_ablations, seed=seed)
         _show_model(output, measured)
@@ -47,7 +50,7 @@ def interpret(
     models = []
     with progress_bar("measuring models") as progress:
         for path in paths:
-            models.append(measure(load(path), samples=samples, exact_ablations=exact_ablations, seed=seed))
+            models.append(measure(load(path, n_heads=n_heads, normalization=normalization), samples=samples, exact_ablations=exact_ablations, seed=seed))
             if progress is not None:
                 progress(len(models), len(paths))
     for assumption in dict.fromkeys(a for measured in models for a in measured.assumptions):
@@ -64,13 +67,16 @@ def _show_model(output: Output, measured: Interpretation) -> None:
         if not section.startswith("zero-ablations"):
             sections.setdefault(section, []).append([name, _number(value), text])
     for section, rows in sections.items():
-        output.say(f"\n{section}")
+        output.say()
+        output.say(section)
         output.table(["statistic", "value", "meaning"], rows)
     means, deviations = measured.slopes.difference_mean_by_gap, measured.slopes.difference_std_by_gap
     gaps = [gap for gap in (1, 2, 4, 8, 16, 32, 64, 128, 256) if gap <= len(means)]
-    output.say("\nattention score of the label above that of a token so many below it, weighted by sequences")
+    output.say()
+    output.say("attention score of the label above that of a token so many below it, weighted by sequences")
     output.table(["gap", "mean", "std"], [[str(gap), _number(means[gap - 1]), _number(deviations[gap - 1])] for gap in gaps])
-    output.say(f"\nzero-ablations ({_how(measured)})")
+    output.say()
+    output.say(f"zero-ablations ({_how(measured)})")
     output.table(
         ["zeroed", "accuracy", "mean -log p"],
         [[", ".join(r.zeroed) or "nothing", f"{r.accuracy:.6f}", _number(r.loss)] for r in measured.ablations.results],

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from compactproofs.cli import accuracy, check, demo, interpret, prove, report, reproduce, strategies, sweep, train
+from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError
 from compactproofs.version import __version__
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 app = typer.Typer(
     name="compactproofs",
@@ -47,9 +53,22 @@ app.command("reproduce")(reproduce.reproduce)
 
 
 def main() -> None:
-    """Run the command; expected errors are one line on standard error and exit code 2."""
+    """Run the command; expected errors are one line on standard error and exit code 2, an interrupt ends it at once with 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except CompactProofsError as error:
-        typer.echo(f"error: {error}", err=True)
+        note(f"error: {error}")
         sys.exit(3 if isinstance(error, DisagreementError) else 2)
+    except OSError as error:
+        where = "" if error.filename is None else f" ({error.filename})"
+        note(f"error: {error.strerror or error}{where}; is there room, and may this user read and write there?")
+        sys.exit(2)
+    except SystemExit as error:
+        if error.code == INTERRUPTED:  # threads in compiled code would keep the process for as long as they like
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
+        raise

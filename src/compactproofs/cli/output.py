@@ -1,4 +1,4 @@
-"""How verbs talk: tables and progress for people, JSON for programs, never mixed."""
+"""How verbs talk: tables and progress for people, JSON for programs, never mixed. Whatever comes from a file is escaped."""
 
 from __future__ import annotations
 
@@ -11,49 +11,91 @@ from typing import Annotated, Any
 
 import typer
 
+from compactproofs.cli.destination import PRODUCER, Destination, Recognise, is_json_of_ours
 from compactproofs.errors import CompactProofsError
+from compactproofs.version import __version__
 
 JsonOption = Annotated[
     str | None,
     typer.Option("--json", metavar="PATH|-", help="Write machine-readable JSON to a file, or alone to standard output with '-'."),
 ]
 
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that compactproofs did not write.")]
+
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="Name of a bundled model (such as max-of-4), a .safetensors file or a .pth file.")
+]
+
+HeadsOption = Annotated[
+    int | None, typer.Option("--n-heads", metavar="N", help="Number of attention heads, where the model file cannot tell. Supported: 1.")
+]
+
+NormalizationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--normalization", metavar="none|LN|LNPre|RMS", help="Normalisation, where the model file cannot tell. Supported: none."
+    ),
 ]
 
 TaskOption = Annotated[str, typer.Option("--task", metavar="SPEC", help="What the right output is. Known: max.")]
 
 
+def printable(text: str) -> str:
+    """The text with every character that is not printable written as an escape, so that no file can move the cursor or colour a verdict."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def require_seconds(seconds: float) -> None:
+    """Raise unless this is a time."""
+    if not seconds > 0:
+        raise CompactProofsError(f"--seconds {seconds:g}: expected a positive number")
+
+
+def inputs_of(*paths: str | Path) -> list[Path]:
+    """Files that a command reads, as far as they exist: the given ones, and what stands beside a model."""
+    named = [Path(path) for path in paths]
+    return [file for path in named for file in (path, path.parent / "config.json") if len(str(file)) < 4096 and file.is_file()]
+
+
 class Output:
     """Where results go. With `--json -` standard output carries JSON and nothing else."""
 
-    def __init__(self, json_path: str | None) -> None:
-        self._json_path = json_path
-        if json_path not in (None, "-") and not Path(str(json_path)).parent.is_dir():
-            raise CompactProofsError(f"--json {json_path}: the folder {Path(str(json_path)).parent} does not exist")
+    def __init__(self, json_path: str | None, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
+        self._force, self._taken = force, list(inputs)
+        self._to_stdout = json_path == "-"
+        self._json = None if json_path in (None, "-") else self.destination("--json", str(json_path), is_json_of_ours)
+
+    def destination(self, option: str, path: str | Path, ours: Recognise) -> Destination:
+        """A place for a file, checked now: no input, no other output, nobody else's file."""
+        place = Destination(option, path, ours, force=self._force, inputs=self._taken)
+        self._taken.append(place.path)
+        return place
 
     @property
     def for_people(self) -> bool:
-        return self._json_path != "-"
+        return not self._to_stdout
 
     def say(self, text: str = "") -> None:
         """A line for people."""
         if self.for_people:
-            typer.echo(text)
+            typer.echo(printable(text))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table for people: drawn on a terminal, aligned plain text in a pipe."""
         if not self.for_people:
             return
+        rows = [[printable(cell) for cell in row] for row in rows]
         if sys.stdout.isatty():
             from rich import box
             from rich.console import Console
             from rich.table import Column, Table
+            from rich.text import Text
 
             drawn = Table(*(Column(name, no_wrap=True, overflow="fold") for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
             for row in rows:
-                drawn.add_row(*row)
+                drawn.add_row(*map(Text, row))
             console = Console()
             wide = max(console.width, sum(max(len(row[i]) for row in [columns, *rows]) + 4 for i in range(len(columns))))
             Console(width=wide).print(drawn)
@@ -62,22 +104,27 @@ class Output:
         for row in [columns, *rows]:
             typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
-    def result(self, data: Any) -> None:
-        """The machine-readable result, if asked for."""
-        if self._json_path is None:
+    def result(self, data: dict[str, Any] | list[dict[str, Any]]) -> None:
+        """The machine-readable result, if asked for. Every object says who produced it, so that we know our own files again."""
+        if self._json is None and not self._to_stdout:
             return
-        text = json.dumps(data, indent=2, allow_nan=False) + "\n"
-        if self._json_path == "-":
+        producer = {"producer": f"{PRODUCER} {__version__}"}
+        signed = [each | producer for each in data] if isinstance(data, list) else data | producer
+        text = json.dumps(signed, indent=2, allow_nan=False) + "\n"
+        if self._json is None:
             typer.echo(text, nl=False)
-            return
-        from compactproofs.model.files import write_atomically
-
-        write_atomically(Path(self._json_path), text.encode())
+        else:
+            self._json.write(text.encode())
 
     def assumptions(self, assumptions: Sequence[str]) -> None:
         """Say on standard error what was assumed about the model file."""
         for assumption in assumptions:
-            typer.echo(f"note: {assumption}", err=True)
+            note(f"note: {assumption}")
+
+
+def note(text: str) -> None:
+    """A line on standard error."""
+    typer.echo(printable(text), err=True)
 
 
 def brief_integer(value: int) -> str:

@@ -7,7 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compactproofs.cli.output import JsonOption, ModelArgument, Output, TaskOption, brief_integer, progress_bar
+from compactproofs.cli.destination import Destination, is_certificate, make_folder
+from compactproofs.cli.output import (
+    ForceOption,
+    HeadsOption,
+    JsonOption,
+    ModelArgument,
+    NormalizationOption,
+    Output,
+    TaskOption,
+    brief_integer,
+    inputs_of,
+    note,
+    progress_bar,
+    require_seconds,
+)
+from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
     from compactproofs.model.weights import Weights
@@ -41,82 +56,94 @@ def prove(
         ),
     ] = "real",
     task: TaskOption = "max",
+    n_heads: HeadsOption = None,
+    normalization: NormalizationOption = None,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Prove a lower bound on the model's accuracy over all inputs; without a strategy, by threshold-best, the tightest we have.
 
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
     infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
-    the frontier: no other proof is both shorter and tighter.
+    the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.model.zoo import resolve
     from compactproofs.proving import prove_many
     from compactproofs.tasks import task_for
 
+    require_seconds(seconds)
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
-    weights = resolve(model)
+    weights = resolve(model, n_heads=n_heads, normalization=normalization)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task)
-    places = _places(certificate, semantics, chosen, problem)
+    place = _place(output, certificate, semantics, chosen, problem)
     if max_flops is not None:
         chosen = _within(chosen, max_flops, weights, problem)
-    with progress_bar("proving") as progress:
-        proofs = list(prove_many(weights, chosen, problem, upper=upper, seconds=seconds, progress=progress))
-    if max_flops is not None:  # counting depends on the weights, so some turn out longer than their sizes say
+    proofs: list[Proof] = []
+    interrupted = False
+    try:
+        with progress_bar("proving") as progress:
+            for proof in prove_many(weights, chosen, problem, upper=upper, seconds=seconds, progress=progress):
+                proofs.append(proof)  # noqa: PERF402, one by one: an interrupt must not lose them
+    except KeyboardInterrupt:
+        interrupted = True
+        done = f"{len(proofs)} of {len(chosen)} proofs" if len(chosen) > 1 else "what has been proven so far" if proofs else "nothing yet"
+        note(f"interrupted; {done}:")
+    if max_flops is not None and proofs:  # counting depends on the weights, so some turn out longer than their sizes say
         proofs = _short(proofs, max_flops)
     proofs.sort(key=lambda proof: proof.flops)
-    _show(output, proofs)
+    if proofs:
+        _show(output, proofs)
+    results = [proof.as_json() for proof in proofs]
+    if interrupted:
+        output.result(results)
+        raise typer.Exit(130)
     if output.for_people and len(proofs) > 1:
         _show_truth(output, proofs, weights, problem)
-    results = [proof.as_json() for proof in proofs]
-    if places is not None:
+    if place is not None:
         for proof, result in zip(proofs, results, strict=True):
-            result["certificate"] = _write(output, proof, places, semantics)
+            result["certificate"] = _write(output, proof, place, semantics)
     output.result(results)
 
 
-def _places(certificate: str | None, semantics: str, chosen: list[AbstractStrategy], task: AbstractTask) -> Path | None:
+def _place(
+    output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy], task: AbstractTask
+) -> Destination | Path | None:
     """Where certificates go: a file for one strategy, else a folder. What cannot work is refused before anything is proven."""
-    if certificate is None:
-        return None
     from compactproofs.certificates.writer import require_certifiable, require_semantics
-    from compactproofs.errors import CertificateError
 
     require_semantics(semantics)
-    path = Path(certificate)
+    if certificate is None:
+        if semantics != "real":
+            raise CertificateError(f"--semantics {semantics} is what a certificate is about: give --certificate PATH too")
+        return None
     if len(chosen) == 1:
         require_certifiable(chosen[0], task)
-        if path.is_dir() or not path.parent.is_dir():
-            raise CertificateError(f"--certificate {path}: expected the name of a file in a folder that exists")
-        return path
-    if path.exists() and not path.is_dir():
-        raise CertificateError(f"--certificate {path}: with several strategies this is a folder, and a file of that name exists")
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+        return output.destination("--certificate", certificate, is_certificate)
+    return make_folder("--certificate (of several strategies)", Path(certificate))
 
 
-def _write(output: Output, proof: Proof, place: Path, semantics: str) -> dict[str, Any]:
-    """Write one certificate; a proof that has none is listed with the reason."""
-    from compactproofs.errors import CertificateError
-
-    path = place / f"{proof.label.replace('/', '.')}.cert.json" if place.is_dir() else place
+def _write(output: Output, proof: Proof, place: Destination | Path, semantics: str) -> dict[str, Any]:
+    """Write one certificate; with several, a proof that has none is listed with the reason."""
     try:
         certificate = proof.certificate if semantics == "real" else proof.certify(semantics)
     except CertificateError as error:
-        if not place.is_dir():
+        if isinstance(place, Destination):
             raise
         output.say(f"no certificate for {proof.label}: {error}")
         return {"path": None, "reason": str(error)}
-    certificate.save(path)
+    if isinstance(place, Path):
+        place = output.destination("--certificate", place / f"{proof.label.replace('/', '.')}.cert.json", is_certificate)
+    place.write(certificate.data)
     at_least = certificate.correct_at_least
     share = f"at least {at_least} of {certificate.total} sequences ({at_least / certificate.total:.6f})"
-    output.say(f"certificate {path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
+    output.say(f"certificate {place.path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
     if semantics == "real" and at_least < proof.correct_at_least:
         output.say(f"  (the proof has {proof.correct_at_least}: the certificate counts in coarser integers)")
     most = certificate.correct_at_most
     return {
-        "path": str(path),
+        "path": str(place.path),
         "bytes": len(certificate.data),
         "semantics": certificate.semantics,
         "correct_at_least": str(at_least),
@@ -125,9 +152,9 @@ def _write(output: Output, proof: Proof, place: Path, semantics: str) -> dict[st
 
 
 def _chosen(names: list[str], every: bool, family: str | None, variant: str, max_flops: float | None) -> list[AbstractStrategy]:
-    from compactproofs.strategies.registry import DEFAULT, all_strategies, strategy
+    from compactproofs.strategies.registry import DEFAULT, all_strategies, named_strategies, strategy
 
-    picked = [strategy(name) for name in names]
+    picked = named_strategies(names, variant)
     if every or family is not None or (max_flops is not None and not names):
         picked += [s for s in all_strategies(family, variant) if s not in picked]
     return picked or [strategy(DEFAULT)]
@@ -174,6 +201,9 @@ def _show(output: Output, proofs: list[Proof]) -> None:
             for p, star in zip(proofs, stars, strict=True)
         ],
     )
+    compiling = max(p.compile_seconds for p in proofs)
+    if compiling > 0.5:
+        output.say(f"(compiled for {compiling:.0f} s, once for this machine; not part of the seconds)")
     if len(proofs) <= 3:
         for proof in proofs:
             output.say()

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, Output, progress_bar
+from compactproofs.cli.destination import make_folder
+from compactproofs.cli.output import ForceOption, JsonOption, Output, note, progress_bar
+from compactproofs.errors import CompactProofsError
 
 
 def reproduce(
@@ -19,23 +21,28 @@ def reproduce(
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes, one thread each; by default one per core.")] = None,
     pages: Annotated[bool, typer.Option("--pages/--no-pages", help="Write tables, figures and pages at the end.")] = True,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Reproduce the paper: train, prove with every strategy, and compare with the published results (needs all extras).
 
     Interrupt it, even with kill -9, and run it again to go on.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force)
     from compactproofs.reproduction.configurations import configurations
     from compactproofs.reproduction.run import run_configuration
 
     chosen = configurations(config)
+    make_folder("--out", out)
+    folder = out / "pages"
+    if pages and not force and folder.exists() and any(folder.iterdir()) and not (folder / "bounds.parquet").is_file():
+        raise CompactProofsError(f"{folder} holds files that are not ours; choose another --out, or replace them with --force")
     results = {}
     try:
         for each in chosen:
             results[each.name] = run_configuration(each, out, seeds=seeds, workers=workers, stage=_stage)
             output.say(f"{each.name}: {results[each.name].models} models, {results[each.name].failed_rows} failed rows")
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; what is finished is kept in {out}, the same command goes on", err=True)
+        note(f"interrupted; what is finished is kept in {out}, the same command goes on")
         raise typer.Exit(130) from None
     written: list[Path] = []
     if pages:

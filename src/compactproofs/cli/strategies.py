@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, Output
+from compactproofs.cli.output import ForceOption, JsonOption, Output
 
 
 def strategies(
     variant: Annotated[str, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired, published or both.")] = "both",
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """List the proof strategies, what they cost and whether they are sound."""
-    output = Output(json_path)
+    output = Output(json_path, force=force)
     from compactproofs.strategies.registry import strategies as known
 
     rows = known(variant)

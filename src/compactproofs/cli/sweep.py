@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compactproofs.cli.output import JsonOption, Output, progress_bar
+from compactproofs.cli.destination import is_csv_of_ours, make_folder
+from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, NormalizationOption, Output, note, progress_bar
 
 if TYPE_CHECKING:
     from compactproofs.strategies.base import AbstractStrategy
@@ -35,32 +36,41 @@ def sweep(
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute models with failed rows again.")] = False,
     csv: Annotated[str | None, typer.Option("--csv", metavar="PATH", help="Also write the results of this sweep as CSV.")] = None,
+    n_heads: HeadsOption = None,
+    normalization: NormalizationOption = None,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Prove about every model in a folder with every strategy (needs the 'sweep' extra).
 
     Each model gives one Parquet part, written whole or not at all. Interrupt the sweep, even with kill -9, and run it again to go on.
     Whatever fails is a row with its reason; the rest goes on.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force)
     from compactproofs.errors import SweepError
-    from compactproofs.sweeps.executors import DaskScheduler, LocalPool
+    from compactproofs.model.config import Told
+    from compactproofs.sweeps.executors import AbstractWorkers, DaskScheduler, LocalPool
     from compactproofs.sweeps.parts import export_csv, import_duckdb
     from compactproofs.sweeps.plan import plan_sweep
     from compactproofs.sweeps.sweep import run_plan
 
     if workers is not None and scheduler is not None:
         raise SweepError("--workers are processes of this machine and --scheduler has its own: give one or the other")
-    if csv is not None and not Path(csv).parent.is_dir():
-        raise SweepError(f"--csv {csv}: the folder {Path(csv).parent} does not exist")
+    if csv is not None:
+        output.destination("--csv", csv, is_csv_of_ours)
     import_duckdb()
-    plan = plan_sweep(folder, _chosen(strategy or [], family, variant), upper=upper, seconds=seconds)
-    source = LocalPool(workers) if scheduler is None else DaskScheduler(scheduler)
+    told = Told(n_heads, normalization)
+    plan = plan_sweep(folder, _chosen(strategy or [], family, variant), told, upper=upper, seconds=seconds)
+    make_folder("--out", out)
+    source: AbstractWorkers = LocalPool(workers)
+    if scheduler is not None:
+        source = DaskScheduler(scheduler)
+        note(f"asking the scheduler at {scheduler} for workers, for at most {source.patience:g} s")
     try:
         with progress_bar(f"{len(plan.models)} models x {len(plan.work.strategies)} strategies", unit="models") as progress:
             summary = run_plan(plan, out, source, retry_failed=retry_failed, progress=progress)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; finished models are kept in {out}, the same command goes on", err=True)
+        note(f"interrupted; finished models are kept in {out}, the same command goes on")
         raise typer.Exit(130) from None
     output.say(f"{summary.done} done, {summary.skipped} skipped, {summary.failed} failed in {summary.seconds:.1f} s; results: {out}")
     failures = _failures(out, plan.work) if summary.failed_rows else []
@@ -72,9 +82,9 @@ def sweep(
 
 
 def _chosen(names: list[str], family: str | None, variant: str) -> list[AbstractStrategy]:
-    from compactproofs.strategies.registry import all_strategies, strategy
+    from compactproofs.strategies.registry import all_strategies, named_strategies
 
-    picked = [strategy(name) for name in names]
+    picked = named_strategies(names, variant)
     if family is not None or not names:
         picked += [s for s in all_strategies(family, variant) if s not in picked]
     return picked

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli.output import JsonOption, Output, progress_bar
+from compactproofs.cli.destination import make_folder
+from compactproofs.cli.output import ForceOption, JsonOption, Output, progress_bar
 from compactproofs.errors import CompactProofsError
 
 
@@ -22,16 +23,18 @@ def train(
     d_head: Annotated[int, typer.Option("--d-head")] = 32,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; by default one per core.")] = None,
     json_path: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Train models by the paper's recipe, many seeds at once (needs the 'train' extra).
 
     A seed's weights do not depend on which other seeds are trained with it. Interrupt it and run it again to go on.
     """
-    output = Output(json_path)
+    output = Output(json_path, force=force)
     wanted = parse_seeds(seeds)
     from compactproofs.measuring import accuracy
     from compactproofs.model.training import Recipe, train_seeds
 
+    make_folder("--out", out)
     recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, d_head=d_head, steps=steps, task=task)
     with progress_bar(f"training {len(wanted)} x {recipe.name}") as progress:
         models = {m.seed: m for m in train_seeds(recipe, wanted, out=out, workers=workers, progress=progress)}

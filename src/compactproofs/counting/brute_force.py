@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
+from threading import Event
 
 import numpy as np
 
 from compactproofs.arrays.environment import require_ieee754
+from compactproofs.budget import Budget, in_threads
 from compactproofs.cores import available_cores
 from compactproofs.counting import kernels
 from compactproofs.counting.evaluation import Evaluation, prepare
@@ -27,10 +26,10 @@ MAX_EXACT_DECISIONS = 100_000
 SHARED_KEY = "brute force"
 """Under which the count of a model and its task is kept in a memory of intermediate results."""
 
-_COMPARISONS_PER_CALL = 2**28
+_COMPARISONS_PER_CALL = 2**27
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_PATIENCE = 1.2
+"""Brute force may take so many times the time allowed before it is given up; it is not started if it is expected to take longer."""
 
 Progress = Callable[[int, int], None]
 """Called with (sequences done, sequences in all)."""
@@ -64,6 +63,7 @@ def brute_force(
     seconds: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    stop: Event | None = None,
 ) -> ExactCount:
     """Count the sequences that the real-number network answers correctly.
 
@@ -78,6 +78,7 @@ def brute_force(
         seconds: refuse with `InfeasibleError`, which says how long it would take, if the estimate exceeds this. None never refuses.
         threads: worker threads, by default one per available core.
         progress: called from time to time with the number of sequences done and in all.
+        stop: set by whoever wants it to end soon, with `InfeasibleError`.
     """
     check_fits(task, weights)
     evaluation = prepare(weights)
@@ -87,23 +88,24 @@ def brute_force(
     estimate = estimate_seconds(weights, task, evaluation, threads)
     if seconds is not None and estimate > seconds:
         raise InfeasibleError(
-            f"brute force over {task.total_in_words} sequences would take about {_words(estimate)} on {threads} "
-            f"threads, more than the {_words(seconds)} allowed. Allow more (--seconds), sample (--samples), or prove a bound instead."
+            f"brute force over {task.total_in_words} sequences would take about {duration(estimate)} on {threads} "
+            f"threads, more than the {duration(seconds)} allowed. Allow more (--seconds), sample (--samples), or prove a bound instead."
         )
 
     correct = 0
     uncertain: list[int] = []
     overflow = done = 0
 
-    def run(call: _Call) -> tuple[_Call, int, int, np.ndarray]:
+    def run(call: _Call) -> tuple[int, int, np.ndarray]:
         buffer = np.empty(1024, dtype=np.int64)
         found, missing = _count(call, task, evaluation, buffer)
         if len(buffer) < min(missing, MAX_EXACT_DECISIONS):
             buffer = np.empty(min(missing, MAX_EXACT_DECISIONS), dtype=np.int64)
             found, missing = _count(call, task, evaluation, buffer)
-        return call, found, missing, buffer[:missing]
+        return found, missing, buffer[:missing]
 
-    for call, found, missing, codes in _in_threads(run, _calls(weights), threads):
+    budget = Budget(None if seconds is None else _PATIENCE * seconds, stop)
+    for call, (found, missing, codes) in in_threads(run, _calls(weights), budget, threads):
         correct += found
         room = max(0, MAX_EXACT_DECISIONS - len(uncertain))
         kept = codes[:room].tolist()
@@ -113,7 +115,10 @@ def brute_force(
         if progress is not None:
             progress(done, task.total)
 
-    again = _decide_exactly(weights, task, _decode(uncertain, weights.d_vocab, weights.n_ctx))
+    if done < task.total:
+        why = "was interrupted" if budget.stopped else f"is not finished after {duration(budget.used)}, longer than estimated"
+        raise InfeasibleError(f"brute force {why}: {done} of {task.total_in_words} sequences are done. Allow more (--seconds), or sample.")
+    again = _decide_exactly(weights, task, _decode(uncertain, weights.d_vocab, weights.n_ctx), budget)
     return ExactCount(
         correct=correct + again.correct,
         total=task.total,
@@ -183,16 +188,6 @@ def _count(call: _Call, task: AbstractTask, e: Evaluation, buffer: np.ndarray) -
     return int(correct), int(uncertain)
 
 
-def _in_threads(function: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Iterator[Result]:
-    """Results in order, with only a few items in flight: the iterator may be very long."""
-    with ThreadPoolExecutor(threads) as pool:
-        pending: list[Future[Result]] = [pool.submit(function, item) for item in islice(items, 2 * threads)]
-        while pending:
-            result = pending.pop(0).result()
-            pending += [pool.submit(function, item) for item in islice(items, 1)]
-            yield result
-
-
 def _decode(codes: list[int], d_vocab: int, n_ctx: int) -> np.ndarray:
     """Sequence numbers (first position most significant) to rows of tokens."""
     powers = [d_vocab ** (n_ctx - 1 - i) for i in range(n_ctx)]
@@ -200,17 +195,21 @@ def _decode(codes: list[int], d_vocab: int, n_ctx: int) -> np.ndarray:
     return np.array(rows, dtype=np.int64).reshape(len(codes), n_ctx)
 
 
-def _decide_exactly(weights: Weights, task: AbstractTask, sequences: np.ndarray) -> ExactCount:
+def _decide_exactly(weights: Weights, task: AbstractTask, sequences: np.ndarray, budget: Budget | None = None) -> ExactCount:
+    """Decide in exact arithmetic while there is time; the rest stays undecided."""
     if not len(sequences):
         return ExactCount(0, 0, 0, 0)
     network = ExactNetwork(weights)
     labels = task.automaton.label(sequences)
-    verdicts = [network.is_correct(row, label) for row, label in zip(sequences.tolist(), labels.tolist(), strict=True)]
+    verdicts = [
+        None if budget is not None and budget.over else network.is_correct(row, label)
+        for row, label in zip(sequences.tolist(), labels.tolist(), strict=True)
+    ]
     undecided = verdicts.count(None)
     return ExactCount(verdicts.count(True), len(verdicts), undecided, len(verdicts) - undecided)
 
 
-def _words(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration a person can grasp."""
     if seconds == math.inf:
         return "more than 1e300 years"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
-from compactproofs.cores import available_cores
-from compactproofs.counting.brute_force import ExactCount, Progress, decide
+from compactproofs.budget import Budget, in_threads
+from compactproofs.counting.brute_force import ExactCount, Progress, decide, duration
 from compactproofs.counting.evaluation import prepare
+from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.tasks import AbstractTask, check_fits
 
 _BATCH = 2**16
+
+_ENOUGH = 0.5
+"""Seconds after which the batches done so far tell how long the rest takes."""
 
 
 def sample(
@@ -21,10 +23,13 @@ def sample(
     samples: int,
     *,
     seed: int = 0,
+    seconds: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ExactCount:
     """Decide `samples` independent uniform sequences. The same seed gives the same count on any number of threads.
+
+    Raises `InfeasibleError`, soon, if it would take longer than `seconds`.
 
     Cost: O(samples n_ctx d_vocab_out).
     """
@@ -32,20 +37,27 @@ def sample(
     if samples < 1:
         raise ValueError(f"samples={samples} must be at least 1")
     evaluation = prepare(weights)
-    sizes = [min(_BATCH, samples - start) for start in range(0, samples, _BATCH)]
-    streams = np.random.SeedSequence(seed).spawn(len(sizes))
 
     def run(batch: int) -> ExactCount:
-        generator = np.random.default_rng(streams[batch])
-        return decide(weights, task, evaluation, generator.integers(0, task.d_vocab, size=(sizes[batch], task.n_ctx)))
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
+        size = min(_BATCH, samples - batch * _BATCH)
+        return decide(weights, task, evaluation, generator.integers(0, task.d_vocab, size=(size, task.n_ctx)))
 
     correct = undecided = exactly = done = 0
-    with ThreadPoolExecutor(threads or available_cores()) as pool:
-        for count in pool.map(run, range(len(sizes))):
-            correct += count.correct
-            undecided += count.undecided
-            exactly += count.decided_exactly
-            done += count.total
-            if progress is not None:
-                progress(done, samples)
+    budget = Budget(seconds)
+    for _, count in in_threads(run, range(-(-samples // _BATCH)), budget, threads):
+        correct += count.correct
+        undecided += count.undecided
+        exactly += count.decided_exactly
+        done += count.total
+        if progress is not None:
+            progress(done, samples)
+        if seconds is not None and budget.used > _ENOUGH and budget.used * samples / done > seconds:
+            break
+    if done < samples:
+        estimate = duration(budget.used * samples / max(done, 1))
+        raise InfeasibleError(
+            f"sampling {samples} sequences would take about {estimate}, more than the {seconds:g} s allowed. Allow more (--seconds), or ask "
+            "for fewer (--samples)."
+        )
     return ExactCount(correct, samples, undecided, exactly)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from compactproofs.errors import ModelError
 
 SIZE_FIELDS = ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")
@@ -30,9 +32,16 @@ _REQUIRED: dict[str, tuple[tuple[Any, ...], str]] = {
     "post_embedding_ln": ((False, *_ABSENT), "layer normalisation is not supported yet"),
     "use_normalization_before_and_after": ((False, *_ABSENT), "layer normalisation is not supported yet"),
     "use_qk_norm": ((False, *_ABSENT), "normalised queries and keys are not supported"),
+    "clip_qkv": ((False, *_ABSENT), "clipped queries, keys and values are not supported"),
+    "use_attention_sinks": ((False, *_ABSENT), "attention sinks are not supported"),
+    "use_logn_attn": ((False, *_ABSENT), "scores scaled by the logarithm of the length are not supported"),
+    "quantization_method": (_ABSENT, "quantised models are not supported"),
+    "load_in_4bit": ((False, *_ABSENT), "quantised models are not supported"),
     "positional_embedding_type": (("standard",), "only learned absolute position embeddings are supported"),
     "rotary_dim": (_ABSENT, "rotary embeddings are not supported"),
     "use_NTK_by_parts_rope": ((False, *_ABSENT), "rotary embeddings are not supported"),
+    "use_dynamic_ntk_rope": ((False, *_ABSENT), "rotary embeddings are not supported"),
+    "use_yarn_rope": ((False, *_ABSENT), "rotary embeddings are not supported"),
     "attention_dir": (("causal", "bidirectional"), "the last position must see every position"),
     "use_local_attn": ((False, *_ABSENT), "local attention is not supported"),
     "window_size": (_ABSENT, "local attention is not supported"),
@@ -57,21 +66,37 @@ _HARMLESS = frozenset(
     """
     act_fn architecture attn_implementation checkpoint_index checkpoint_label_type checkpoint_value d_mlp decoder_start_token_id
     default_padding_side default_prepend_bos device eps experts_per_token format from_checkpoint gated_mlp init_mode init_weights
-    initializer_range layer_norm_folding load_in_4bit mm_tokens_per_image model_name n_devices n_params name NTK_by_parts_factor
-    NTK_by_parts_high_freq_factor NTK_by_parts_low_freq_factor NTK_original_ctx_len original_architecture producer qk_norm_after_rope
-    relative_attention_max_distance relative_attention_num_buckets rmsnorm_uses_offset rotary_adjacent_pairs rotary_base
-    rotary_interleaved_cos_sin seed task tie_word_embeddings tokenizer_appends_eos tokenizer_name tokenizer_prepends_bos training
-    trust_remote_code ungroup_grouped_query_attention use_attn_in use_attn_result use_hook_mlp_in use_hook_tokens use_split_qkv_input
-    version vision_hidden_size vision_num_heads vision_num_layers
+    initializer_range layer_norm_folding mm_tokens_per_image model_name n_devices n_params name norm_topk_prob
+    NTK_by_parts_factor NTK_by_parts_high_freq_factor NTK_by_parts_low_freq_factor NTK_original_ctx_len original_architecture producer
+    qk_norm_after_rope relative_attention_max_distance relative_attention_num_buckets rmsnorm_uses_offset rotary_adjacent_pairs rotary_base
+    rotary_base_local rotary_interleaved_cos_sin rotary_scaling_factor seed split_attention_weights task tie_word_embeddings
+    tokenizer_appends_eos tokenizer_name tokenizer_prepends_bos train_seq_length training trust_remote_code
+    ungroup_grouped_query_attention use_attn_in use_attn_result use_hook_mlp_in use_hook_tokens use_split_qkv_input version
+    vision_hidden_size vision_num_heads vision_num_layers yarn_attention_factor yarn_beta_fast yarn_beta_slow yarn_factor
+    yarn_global_attn_only yarn_original_max_position_embeddings yarn_truncate
     """.split()
 )
 
-_NO_CONFIG = (
-    "no config found: assumed one layer, one head, attention only, no normalisation, causal attention, learned positions, "
-    "attention scale 1/sqrt(d_head) = 1/sqrt({d_head})"
-)
+NORMALIZATIONS = ("none", "LN", "LNPre", "RMS", "RMSPre")
+"""What `--normalization` may say; only the first is modelled."""
 
-_IMPORTANT = ("n_layers", "n_heads", "attn_only", "normalization_type")
+
+@dataclass(frozen=True)
+class Told:
+    """What the reader of a file was told about it, because neither shapes nor a configuration may say it."""
+
+    n_heads: int | None = None
+    normalization: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_heads is not None and (isinstance(self.n_heads, bool) or not isinstance(self.n_heads, int) or self.n_heads < 1):
+            raise ModelError(f"n_heads={self.n_heads!r:.40}: expected a positive integer")
+        if self.normalization is not None and self.normalization not in NORMALIZATIONS:
+            raise ModelError(f"normalization={self.normalization!r:.40}: expected {', '.join(NORMALIZATIONS)}")
+
+    def fields(self) -> dict[str, Any]:
+        """The same as fields of a configuration."""
+        return {name: value for name, value in (("n_heads", self.n_heads), ("normalization_type", self.normalization)) if value is not None}
 
 
 @dataclass(frozen=True)
@@ -84,34 +109,84 @@ class Interpretation:
     """What had to be assumed; empty if the configuration says everything."""
 
 
-def interpret(config: Mapping[str, Any] | None, sizes: Mapping[str, int], *, bridge_layout: bool = False) -> Interpretation:
-    """Check a configuration against the tensors' sizes and read the attention scale from it.
+@dataclass(frozen=True)
+class Found:
+    """What the tensors say."""
+
+    sizes: Mapping[str, int]
+    """The sizes of `SIZE_FIELDS`."""
+    n_heads: int | None = None
+    """None where heads have no axis of their own: four heads of 8 have the shapes of one of 32."""
+    bridge_layout: bool = False
+    """The tensors use TransformerLens 4's names, whose `use_attn_scale=False` means something else."""
+
+
+def interpret(config: Mapping[str, Any] | None, found: Found, told: Told = Told()) -> Interpretation:  # noqa: B008
+    """Check a configuration against the tensors and read the attention scale from it.
 
     Args:
-        config: field names and values (strings allowed, as safetensors metadata has nothing else); None if there is none.
-        sizes: the sizes of `SIZE_FIELDS` according to the tensors.
-        bridge_layout: the tensors use TransformerLens 4's names, whose `use_attn_scale=False` means something else.
+        config: field names and values (strings allowed, as safetensors metadata has nothing else); None or empty if there is none.
+        found: what the tensors say.
+        told: what the user said. It may not contradict the configuration.
     """
-    if not config:
-        return Interpretation(
-            Fraction(sizes["d_head"]),
-            (_NO_CONFIG.format(d_head=sizes["d_head"]),),
-        )
-    values = {name: parse_value(value) for name, value in config.items()}
-    _check_sizes(values, sizes)
+    said = {name: parse_value(value) for name, value in (config or {}).items()}
+    for name, value in told.fields().items():
+        if name in said and not _agree(said[name], value):
+            raise ModelError(f"{name}={value} was asked for, but the configuration says {name}={_brief(said[name])}")
+    values = {**told.fields(), **said}
     for name, (allowed, reason) in _REQUIRED.items():
         if name in values and not any(same_value(values[name], a) for a in allowed):
-            raise ModelError(f"config field {name}={values[name]!r}: {reason} (expected {_spell(allowed)})")
+            raise ModelError(f"{_source(name, said)} {name}={_brief(values[name])}: {reason} (expected {_spell(allowed)})")
+    _check_sizes(said, found.sizes)
+    _require_decided(values, found)
+    divisor_squared, about_scale = _score_divisor(values, found.sizes["d_head"], found.bridge_layout)
+    return Interpretation(divisor_squared, (*_told(told, said), *_unknown(values), *_unsaid(config, values), *about_scale))
+
+
+def _require_decided(values: Mapping[str, Any], found: Found) -> None:
+    """Refuse where two different networks have the same tensors."""
+    doubts = []
+    if "n_heads" not in values and found.n_heads is None:
+        doubts.append(("how many heads there are (several small heads have the shapes of a large one)", "--n-heads 1", "n_heads=1"))
+    if "normalization_type" not in values:
+        doubts.append(
+            ("whether there is a normalisation (LNPre and RMSPre have no tensors)", "--normalization none", 'normalization="none"')
+        )
+    if doubts:
+        what, options, arguments = zip(*doubts, strict=True)
+        raise ModelError(
+            f"neither the tensors nor a configuration say {', nor '.join(what)}. If you know, say so: {' '.join(options)} "
+            f"(in Python {', '.join(arguments)}), or put n_heads and normalization_type into the metadata or into config.json beside the file"
+        )
+
+
+def _told(told: Told, said: Mapping[str, Any]) -> list[str]:
+    words = {"n_heads": "one attention head", "normalization_type": "no normalisation"}
+    return [f"{words[name]}, because the user said so" for name in told.fields() if name not in said]
+
+
+def _unknown(values: Mapping[str, Any]) -> list[str]:
     unknown = set(values) - set(_REQUIRED) - _HARMLESS - {*SIZE_FIELDS, "attn_scale"}
-    assumptions = [
-        f"config field {name!r} ({_brief(values[name])}) is not known to compactproofs and was assumed not to change the function"
+    return [
+        f"config field {_brief(name)} ({_brief(values[name])}) is not known to compactproofs and was assumed not to change the function"
         for name in sorted(unknown)
     ]
-    unsaid = [name for name in _IMPORTANT if name not in values]
-    if unsaid:
-        assumptions.append(f"config does not mention {', '.join(unsaid)}: assumed one layer, one head, attention only, no normalisation")
-    divisor_squared, about_scale = _score_divisor(values, sizes["d_head"], bridge_layout)
-    return Interpretation(divisor_squared, (*assumptions, *about_scale))
+
+
+def _unsaid(config: Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[str]:
+    if not config:
+        return ["no config found: one layer, attention only, the last position sees every position, learned positions"]
+    words = {"n_layers": "one layer", "attn_only": "attention only"}
+    missing = [name for name in words if name not in values]
+    return [f"config does not mention {', '.join(missing)}: assumed {', '.join(words[name] for name in missing)}"] if missing else []
+
+
+def _source(name: str, said: Mapping[str, Any]) -> str:
+    return "config field" if name in said else "the option"
+
+
+def _agree(said: Any, told: Any) -> bool:
+    return same_value(said, told) or (told == "none" and any(same_value(said, absent) for absent in _ABSENT))
 
 
 def _score_divisor(values: Mapping[str, Any], d_head: int, bridge_layout: bool) -> tuple[Fraction, tuple[str, ...]]:
@@ -125,10 +200,11 @@ def _score_divisor(values: Mapping[str, Any], d_head: int, bridge_layout: bool) 
         return Fraction(1), ()
     if "attn_scale" not in values:
         return Fraction(d_head), (f"config does not mention attn_scale: assumed attention scale 1/sqrt(d_head) = 1/sqrt({d_head})",)
-    scale = values["attn_scale"]
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not (0 < scale < math.inf or scale == -1):
+    given = values["attn_scale"]
+    scale = _as_float(given)
+    if scale is None or not (0 < scale < math.inf or scale == -1):
         raise ModelError(
-            f"config field attn_scale={scale!r}: expected a positive number (scores are divided by it), or -1 for sqrt(d_head)"
+            f"config field attn_scale={_brief(given)}: expected a positive number (scores are divided by it), or -1 for sqrt(d_head)"
         )
     if scale == -1:
         return Fraction(d_head), ()
@@ -144,11 +220,13 @@ def _check_sizes(values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         if claimed is None or claimed == -1:
             continue
         if not same_value(claimed, sizes[name]):
-            raise ModelError(f"config says {name}={claimed!r}, but the tensors have {name}={sizes[name]}")
+            raise ModelError(f"config says {name}={_brief(claimed)}, but the tensors have {name}={sizes[name]}")
 
 
 def parse_value(value: Any) -> Any:
     """Strings become the booleans and numbers that they spell; everything else stays as it is."""
+    if isinstance(value, np.generic):
+        return value.item()
     if not isinstance(value, str):
         return value
     words = {"true": True, "false": False}
@@ -167,8 +245,21 @@ def same_value(value: Any, allowed: Any) -> bool:
     return isinstance(value, bool) == isinstance(allowed, bool) and bool(value == allowed)
 
 
+def _as_float(value: Any) -> float | None:
+    """The float64 that a number is read as, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
 def _brief(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        text = "an integer of very many digits"
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -14,20 +14,26 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
-from compactproofs.errors import MissingExtraError, ModelError
-from compactproofs.model.config import SIZE_FIELDS, interpret, parse_value, same_value
+from compactproofs.errors import ModelError
+from compactproofs.model.config import SIZE_FIELDS, Found, Told, interpret, parse_value, same_value
 from compactproofs.model.layouts import recognise
+from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
 from compactproofs.model.weights import Weights
 
-_SIZE_LIMIT = 2**32
 _CONFIG_SIZE_LIMIT = 2**20
 
 
-def load(path: str | os.PathLike[str]) -> Weights:
+def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None) -> Weights:
     """Read a model from a `.safetensors` file, or from a `.pth`/`.pt` state dict (without executing anything in it).
 
-    The configuration is taken from the file's metadata, else from `config.json` beside it, else assumed; assumptions are kept
-    in `Weights.assumptions`. Raises `ModelError` with a message that says what was expected.
+    The configuration is taken from the file's metadata and from `config.json` beside it; what neither says is assumed and kept in
+    `Weights.assumptions`, except where two networks have the same tensors: then the file is refused unless you say which one it is.
+    Raises `ModelError` with a message that says what was expected. The rules are in docs/reference/model-files.md.
+
+    Args:
+        path: the file.
+        n_heads: the number of attention heads, where the file cannot tell.
+        normalization: `none`, `LN`, `LNPre`, `RMS` or `RMSPre`, where the file cannot tell.
 
     Example:
         >>> import compactproofs as cp, tempfile, pathlib
@@ -36,7 +42,11 @@ def load(path: str | os.PathLike[str]) -> Weights:
         >>> cp.load(path) == cp.zoo("max-of-4")
         True
     """
-    path = Path(path)
+    told = Told(n_heads, normalization)
+    try:
+        path = Path(path)
+    except TypeError:
+        raise ModelError(f"a {type(path).__name__} was given for a model file; expected its path") from None
     try:
         if not path.exists():
             raise ModelError(f"no such file: {path}")
@@ -45,40 +55,56 @@ def load(path: str | os.PathLike[str]) -> Weights:
         size = path.stat().st_size
     except OSError as error:
         raise ModelError(f"cannot look at {path}: {error.strerror}") from None
-    if size > _SIZE_LIMIT:
-        raise ModelError(f"{path} has {size} bytes; a model of the supported kind is far smaller than {_SIZE_LIMIT}")
+    if size > SIZE_LIMIT:
+        raise ModelError(f"{path} has {size} bytes; a model of the supported kind is far smaller than {SIZE_LIMIT}")
     if path.suffix == ".safetensors":
         tensors, config = _read_safetensors(path)
     elif path.suffix in (".pth", ".pt"):
-        tensors, config = _read_torch(path)
+        tensors, config = read_torch(path)
     else:
         raise ModelError(f"{path}: unknown kind of file {path.suffix!r}; expected .safetensors, .pth or .pt")
     try:
-        return from_tensors(tensors, _merged(config, _config_beside(path)))
+        return from_tensors(tensors, _merged(config, _config_beside(path)), told)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
 
-def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | None = None) -> Weights:
+def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | None = None, told: Told | None = None) -> Weights:
     """Build `Weights` from named arrays in any known layout, checked against a configuration if there is one."""
     recognised = recognise(tensors)
     draft = Weights.from_mapping(recognised.tensors)
     sizes = {name: getattr(draft, name) for name in SIZE_FIELDS}
-    meaning = interpret(config, sizes, bridge_layout=recognised.bridge_layout)
+    meaning = interpret(config, Found(sizes, recognised.n_heads, recognised.bridge_layout), told or Told())
     return Weights.from_mapping(draft.tensors, score_divisor_squared=meaning.score_divisor_squared, assumptions=meaning.assumptions)
 
 
-def from_transformer_lens(model: Any, config: Mapping[str, Any] | None = None) -> Weights:
+def from_transformer_lens(
+    model: Any, config: Mapping[str, Any] | None = None, *, n_heads: int | None = None, normalization: str | None = None
+) -> Weights:
     """Build `Weights` from a TransformerLens model (its `cfg` is read too) or from its state dict.
 
     The model's processed weights are taken as they are: if you load with `fold_ln` or `center_unembed`, that network is certified.
+
+    Args:
+        model: a model of TransformerLens 2, 3 or 4, or a state dict of one.
+        config: fields of its configuration; by default the model's own.
+        n_heads: the number of attention heads, where a state dict without a configuration cannot tell.
+        normalization: `none`, `LN`, `LNPre`, `RMS` or `RMSPre`, likewise.
     """
     if isinstance(model, Mapping):
         state = model
-    else:
+    elif isinstance(model, str | os.PathLike):
+        raise ModelError(f"from_transformer_lens takes a model or its state dict; for the file {os.fspath(model)!r} use load")
+    elif callable(getattr(model, "state_dict", None)) and hasattr(model, "cfg"):
         state = model.state_dict()
         config = config if config is not None else _config_of(model.cfg)
-    return from_tensors({name: _as_numpy(name, tensor) for name, tensor in state.items()}, config)
+    else:
+        raise ModelError(
+            f"from_transformer_lens takes a TransformerLens model (with state_dict and cfg) or a state dict, not {_kind(model)}"
+        )
+    if not all(isinstance(name, str) for name in state):
+        raise ModelError("the state dict has names that are not strings; expected names such as blocks.0.attn.W_Q")
+    return from_tensors(dense(state), config, Told(n_heads, normalization))
 
 
 def save(weights: Weights, path: str | os.PathLike[str], training: Mapping[str, Any] | None = None) -> None:
@@ -150,43 +176,8 @@ def _read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
         raise ModelError(f"{path} is not a readable safetensors file ({error}). It may be truncated or of another format") from None
 
 
-def _read_torch(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError(
-            f"reading {path.name} needs torch: pip install 'compactproofs[train]', or save the model as .safetensors"
-        ) from None
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-        raise MissingExtraError(f"torch {torch.__version__} cannot read files safely; at least 2.6 is needed (or save as .safetensors)")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelError(
-            f"{path} cannot be read as plain tensors ({first}). Nothing in it was executed; save the state dict alone, best as .safetensors"
-        ) from None
-    if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
-        raise ModelError(f"{path} holds a {type(state).__name__}; expected a state dict (names to tensors)")
-    return {name: _as_numpy(name, tensor) for name, tensor in state.items()}, {}
-
-
-def _as_numpy(name: str, tensor: Any) -> np.ndarray:
-    if isinstance(tensor, np.ndarray):
-        return tensor
-    if not hasattr(tensor, "detach"):
-        raise ModelError(f"{name} is a {type(tensor).__name__}; expected a tensor")
-    if str(tensor.dtype) not in ("torch.float32", "torch.float64", "torch.bool"):
-        raise ModelError(
-            f"{name} has dtype {tensor.dtype}; expected float32. If these are the values you mean, convert them yourself (model.float())"
-        )
-    if tensor.numel() * tensor.element_size() > _SIZE_LIMIT:
-        raise ModelError(f"{name} has {tensor.numel()} entries, far more than a model of the supported kind")
-    try:
-        array: np.ndarray = tensor.detach().cpu().numpy()
-    except Exception as error:  # sparse, quantised, meta and other exotic tensors each fail in their own way
-        raise ModelError(f"{name} is not an ordinary dense tensor ({type(error).__name__}); save it as one") from None
-    return array
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _config_of(cfg: Any) -> dict[str, Any]:
@@ -198,8 +189,13 @@ def _merged(metadata: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
     """Metadata and config.json together; they may not contradict each other."""
     for name in sorted(metadata.keys() & beside.keys()):
         if not same_value(parse_value(metadata[name]), parse_value(beside[name])):
-            raise ModelError(f"the file's metadata says {name}={metadata[name]!r}, config.json beside it says {beside[name]!r}")
+            raise ModelError(f"the file's metadata says {name}={metadata[name]!r:.80}, config.json beside it says {_short(beside[name])}")
     return {**beside, **metadata}
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

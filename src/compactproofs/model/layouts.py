@@ -49,6 +49,8 @@ class Recognised:
 
     tensors: dict[str, np.ndarray]
     bridge_layout: bool
+    n_heads: int | None
+    """None where heads have no axis of their own."""
 
 
 def recognise(found: Tensors) -> Recognised:
@@ -59,11 +61,12 @@ def recognise(found: Tensors) -> Recognised:
     for name, tensor in sorted(rest.items()):
         _check_extra(name, tensor, n_ctx)
     tensors = {plain: found[name] for plain, name in names.items()}
+    n_heads = 1 if all(tensors[name].ndim == 3 for name in _HEADED) else None  # more than one are refused below
     if layout == "bridge":
         tensors = {n: t.T if n in _BRIDGE_TRANSPOSED and t.ndim == 2 else t for n, t in tensors.items()}
     else:
         tensors = {n: _without_head_axis(n, t) if n in _HEADED else t for n, t in tensors.items()}
-    return Recognised(tensors, layout == "bridge")
+    return Recognised(tensors, layout == "bridge", n_heads)
 
 
 def _pick_layout(found: Tensors) -> tuple[str, dict[str, str]]:
@@ -104,7 +107,8 @@ def _check_extra(name: str, tensor: np.ndarray, n_ctx: int) -> None:
     if _IGNORE.match(name):
         return
     if _MASK.match(name):
-        if tensor.shape == (n_ctx, n_ctx) and tensor.dtype == bool and bool(tensor[-1:].all()):
+        whole = tensor.shape == (n_ctx, n_ctx) and bool(tensor[-1:].all())
+        if tensor.dtype == bool and (whole or tensor.shape == (0, 0)):  # TransformerLens 3.9 makes its mask when it is needed
             return
         raise ModelError(f"tensor {name}: expected a causal mask of shape {(n_ctx, n_ctx)} whose last row lets every position through")
     raise ModelError(

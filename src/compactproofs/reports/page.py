@@ -11,6 +11,7 @@ from compactproofs.errors import MissingExtraError
 from compactproofs.interpretation.explanations import SECTIONS
 from compactproofs.reports import distribution, figures
 from compactproofs.reports.results import ModelResults
+from compactproofs.version import __version__
 
 Sections = list[tuple[str, str, str]]
 """Identifier, title and HTML of each section."""
@@ -25,6 +26,7 @@ def page(models: list[ModelResults]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="generator" content="compactproofs {__version__}">'
         f"<title>compactproofs: {html.escape(title)}</title><style>{_asset('report.css')}</style></head><body>"
         f'<a class="skip" href="#main">Skip to content</a><header><p class="brand">compactproofs</p><h1>{html.escape(title)}</h1>'
         f'<nav aria-label="Sections">{navigation}</nav></header><main id="main">{body}</main>'

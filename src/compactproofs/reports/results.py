@@ -17,6 +17,7 @@ from compactproofs.errors import ReportError
 from compactproofs.model.files import write_atomically
 
 FORMAT = "compactproofs-results-1"
+TABLES = ("EQKE", "EQKP", "EVOU", "PVOU", "EU")
 _PARTS = ("summary", "proofs", "explorer", "measurements")
 
 
@@ -56,7 +57,24 @@ class ModelResults:
             ) from None
         if not isinstance(parts["summary"], dict) or parts["summary"].get("format") != FORMAT:
             raise ReportError(f"{folder}: results of another format; expected {FORMAT}. Make them again with 'compactproofs report MODEL'")
+        kinds = {"summary": dict, "proofs": list, "explorer": dict, "measurements": dict}
+        damaged = [part for part, kind in kinds.items() if not isinstance(parts[part], kind)]
+        damaged += [name for name in TABLES if name not in tables]
+        if damaged or not all(isinstance(proof, dict) for proof in parts["proofs"]):
+            raise ReportError(f"{folder}: the results are damaged ({', '.join(damaged) or 'proofs'}). Make them again with 'compactproofs report MODEL'")
         return cls(**parts, tables=tables)
+
+
+def require_results_folder(folder: Path, force: bool) -> None:
+    """Raise if writing results there would replace what somebody else wrote."""
+    if force or not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        ours = json.loads((folder / "summary.json").read_text(encoding="utf-8")).get("format") == FORMAT
+    except (OSError, ValueError, AttributeError):
+        ours = False
+    if not ours:
+        raise ReportError(f"{folder}, where the results would go, is not ours; choose another name for the report, or replace it with --force")
 
 
 def read_all(folder: Path) -> list[ModelResults]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ MARKERS = {"square": "s", "diamond": "D", "circle": "o", "circle-open": "o", "tr
 """The markers of `FAMILIES` as matplotlib calls them."""
 
 
-def save_figures(models: list[ModelResults], folder: Path) -> list[Path]:
-    """Write the main plots as NAME.svg and NAME.png; returns the files."""
+def save_figures(models: list[ModelResults], folder: Path, look: Callable[[Path], object] | None = None) -> list[Path]:
+    """Write the main plots as NAME.svg and NAME.png; returns the files. `look` is called with each before anything is drawn there."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -30,7 +31,10 @@ def save_figures(models: list[ModelResults], folder: Path) -> list[Path]:
     def save(name: str, figure: Any) -> None:
         for suffix in ("svg", "png"):
             path = folder / f"{name}.{suffix}"
-            figure.savefig(path, dpi=200, bbox_inches="tight", metadata={"Date": None} if suffix == "svg" else None)
+            if look is not None:
+                look(path)
+            ours = {"Title": "compactproofs figure"}
+            figure.savefig(path, dpi=200, bbox_inches="tight", metadata={"Date": None, **ours} if suffix == "svg" else ours)
             written.append(path)
 
     with mpl.rc_context({"svg.hashsalt": "compactproofs", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):

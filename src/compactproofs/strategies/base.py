@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from compactproofs.arrays.rounding import round_down, round_up
+from compactproofs.budget import Budget
 from compactproofs.counting.brute_force import Progress
 from compactproofs.errors import CertificateError
 from compactproofs.model.weights import Weights
@@ -27,16 +29,21 @@ class Request:
     weights: Weights
     task: AbstractTask
     seconds: float | None = None
-    """Time budget; None means none."""
+    """Time budget; None means none. It runs from the moment the request is made."""
     upper: bool = False
     """Whether an upper bound on accuracy is wanted too."""
     progress: Progress | None = None
     memory: Shared | None = None
     """Intermediate results that other strategies of the same model may use again; by default an empty memory of its own."""
 
+    stop: Event | None = None
+    """Set by whoever wants the proof to end at once with what it has."""
+    budget: Budget = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         if self.memory is not None:
             self.memory.require(self.weights, self.task)
+        object.__setattr__(self, "budget", Budget(self.seconds, self.stop))
 
     @cached_property
     def shared(self) -> Shared:
@@ -180,11 +187,13 @@ class Proof:
     """Sequences in all."""
     length: ProofLength
     seconds: float
-    """Wall time of the proof on this machine."""
+    """Wall time of the proof on this machine, without compiling."""
     search_seconds: float
     """How much of it was looking for hints."""
     counting_seconds: float
     """How much of it was counting sequences, summed over threads."""
+    compile_seconds: float
+    """Compiling, which is needed once on a machine and is not part of `seconds`."""
     arithmetic: str
     theorem: str
     """The claim in words."""
@@ -259,6 +268,7 @@ class Proof:
             "seconds": self.seconds,
             "search_seconds": self.search_seconds,
             "counting_seconds": self.counting_seconds,
+            "compile_seconds": self.compile_seconds,
             "arithmetic": self.arithmetic,
             "theorem": self.theorem,
             "assumptions": list(self.assumptions),

@@ -39,7 +39,8 @@ class BruteForce(AbstractStrategy):
         Source: definition of accuracy.
         """
         count = request.shared.get(
-            SHARED_KEY, lambda: brute_force(request.weights, request.task, seconds=request.seconds, progress=request.progress)
+            SHARED_KEY,
+            lambda: brute_force(request.weights, request.task, seconds=request.seconds, progress=request.progress, stop=request.stop),
         )
         most = count.correct + count.undecided if request.upper else None
         return Bound(count.correct, most, "float64 with a proven error bound, exact arithmetic where that does not decide")

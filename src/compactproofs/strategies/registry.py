@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -80,8 +81,7 @@ def all_strategies(family: str | None = None, variant: str = "repaired") -> list
     """One object per strategy, of one family or of all."""
     if family is not None and family not in FAMILIES:
         raise StrategyError(f"unknown family {family!r}; families: {', '.join(FAMILIES)}")
-    if variant not in VARIANTS:
-        raise StrategyError(f"unknown variant {variant!r}; variants: {', '.join(VARIANTS)}")
+    _require_variant(variant)
     everything: list[AbstractStrategy] = [BruteForce(), Cubic(), *_subcubic(variant), *_threshold()]
     return [s for s in everything if family in (None, s.family)]
 
@@ -101,6 +101,25 @@ def strategy(name: str, **parameters: Any) -> AbstractStrategy:
             except TypeError as error:
                 raise StrategyError(f"strategy {name!r} does not take these parameters: {error}") from None
     raise StrategyError(f"unknown strategy {name!r}; known strategies: {', '.join(cls.name for cls in BUILT_IN)}")
+
+
+def named_strategies(names: Sequence[str], variant: str = "repaired") -> list[AbstractStrategy]:
+    """The strategies with these names or labels; of the paper's subcubic ones, the variants asked for."""
+    _require_variant(variant)
+    found: list[AbstractStrategy] = []
+    for name in names:
+        chosen = strategy(name)
+        published = isinstance(chosen, Subcubic) and chosen.query_handling is not QueryHandling.ENVELOPE
+        if variant != "published" or not published:
+            found.append(chosen)
+        if variant != "repaired" and published:
+            found.append(strategy(name, repaired=False))
+    return found
+
+
+def _require_variant(variant: str) -> None:
+    if variant not in VARIANTS:
+        raise StrategyError(f"unknown variant {variant!r}; variants: {', '.join(VARIANTS)}")
 
 
 def _subcubic(variant: str) -> list[AbstractStrategy]:

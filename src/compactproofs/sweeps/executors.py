@@ -12,6 +12,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from compactproofs.bounds_version import code_version
 from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, SweepError
 from compactproofs.sweeps.threads import limit_threads, limited_children
@@ -109,18 +110,18 @@ class DaskScheduler(AbstractWorkers):
 def require_ready(executor: Executor) -> None:
     """Raise unless a worker starts and has this version of the package: the fault would otherwise be laid on the models."""
     try:
-        version = executor.submit(_version).result()
+        version = executor.submit(_versions).result()
     except Exception as error:
         raise SweepError(
             f"no worker can run compactproofs ({type(error).__name__}: {error}). In a script, start the sweep under "
             "if __name__ == '__main__':; for dask, install the package where the workers run"
         ) from None
-    if version != __version__:
-        raise SweepError(f"a worker has compactproofs {version}, this is {__version__}; install the same version")
+    if version != _versions():
+        raise SweepError(f"a worker has compactproofs {version}, this is {_versions()}; install the same version")
 
 
-def _version() -> str:
-    return __version__
+def _versions() -> str:
+    return f"{__version__} (bounds {code_version()})"
 
 
 def _start_worker() -> None:

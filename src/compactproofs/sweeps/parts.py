@@ -4,35 +4,83 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactproofs.errors import MissingExtraError, SweepError
-from compactproofs.sweeps.plan import Work
+from compactproofs.model.weights import Weights
+from compactproofs.sweeps.plan import Plan, Work
 from compactproofs.sweeps.schema import COLUMNS, FAILED, Row
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+STALE = "stale"
+"""Folder, within the results, for parts of files that have changed."""
+
 _OLD = 3600.0
 """Seconds after which a half-written file is certainly nobody's any more."""
 
 
-def part_of_weights(folder: Path, weights_sha256: str, work: Work) -> Path:
-    """The part of a model: weights, strategies, parameters and package version are in its name."""
-    return folder / f"{weights_sha256[:16]}-{work.digest}.parquet"
+def content_of(weights: Weights) -> str:
+    """A name for what is proven about: the network, and what was assumed about its file."""
+    text = json.dumps([weights.sha256, list(weights.assumptions)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def part_of_unreadable(folder: Path, model: Path, work: Work) -> Path:
-    """The part of a file that is not a model, named after its place: it has no weights to be named after."""
-    place = hashlib.sha256(os.fsencode(model.resolve())).hexdigest()
-    return folder / f"unreadable-{place[:16]}-{work.digest}.parquet"
+def part_of_model(out: Path, plan: Plan, model: Path, weights: Weights | None) -> Path:
+    """The part of a model file: what is in it now (None: it cannot be read), where it is, and what was asked are in its name."""
+    place = hashlib.sha256(f"{_folder(plan)}\0{plan.name(model)}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    content = "unreadable" if weights is None else content_of(weights)
+    return out / f"{content}-{place}-{plan.work.digest}.parquet"
+
+
+def rows_for(out: Path, plan: Plan, model: Path, weights: Weights) -> list[Row] | None:
+    """Finished rows about a model: its own part, or rows about the same content under another name, written down under this one."""
+    path = part_of_model(out, plan, model, weights)
+    same = f"{content_of(weights)}-*-{plan.work.digest}.parquet"
+    for other in (path, *out.glob(same), *(out / STALE).glob(same)):
+        rows = read_part(other)
+        if rows and is_finished(rows, weights.sha256, plan.work):
+            if other != path:
+                rows = renamed(rows, plan, model)
+                write_part(path, rows)
+            return rows
+    return None
+
+
+def renamed(rows: Sequence[Row], plan: Plan, model: Path) -> list[Row]:
+    """The same rows about another file of the same content."""
+    return [{**row, "folder": _folder(plan), "model": plan.name(model)} for row in rows]
+
+
+def put_aside(out: Path, plan: Plan, present: set[Path]) -> None:
+    """Move parts of this folder's files that are not as they were to `stale/`: replaced, renamed and deleted files have no rows.
+
+    So the parts in `out` show every file once, with its present content. Also put aside are parts of a folder that is gone and whose
+    content is here under another name.
+    """
+    contents = {path.name.split("-")[0] for path in present}
+    for path in set(out.glob(f"*-{plan.work.digest}.parquet")) - present:
+        rows = read_part(path)
+        if not rows:
+            continue
+        folder = rows[0]["folder"] or ""
+        if folder == _folder(plan) or (path.name.split("-")[0] in contents and not Path(folder).exists()):
+            (out / STALE).mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # another sweep was quicker
+                path.replace(out / STALE / path.name)
+
+
+def _folder(plan: Plan) -> str:
+    return str(plan.folder.resolve())
 
 
 def write_part(path: Path, rows: Sequence[Row]) -> None:

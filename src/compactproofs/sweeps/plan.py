@@ -11,14 +11,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from compactproofs.bounds_version import code_version
 from compactproofs.errors import SweepError
+from compactproofs.model.config import Told
+from compactproofs.model.files import load
+from compactproofs.model.weights import Weights
 from compactproofs.proving import DEFAULT_SECONDS
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.version import __version__
 
-SCHEMA = 2
+SCHEMA = 3
 """Changes with the columns of the parts, so that old parts are not taken for new ones."""
 
 SUFFIXES = (".safetensors", ".pth", ".pt")
@@ -38,6 +42,8 @@ class Work:
     """Sequences sampled where brute force is out of reach."""
     sampling_seed: int = 0
     version: str = field(default=__version__)
+    bounds: str = field(default_factory=code_version)
+    """The version of the code that computes bounds."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategies", tuple(dict.fromkeys(self.strategies)))
@@ -48,10 +54,11 @@ class Work:
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that change with the strategies (not their order), the parameters and the package version."""
+        """Twelve hexadecimal digits that change with the strategies (not their order), the parameters, and the code of the bounds."""
         content = {
             "schema": SCHEMA,
             "version": self.version,
+            "bounds": self.bounds,
             "strategies": sorted(json.dumps([s.name, s.parameters], sort_keys=True) for s in self.strategies),
             "upper": self.upper,
             "seconds": float(self.seconds),
@@ -69,18 +76,27 @@ class Plan:
     models: tuple[Path, ...]
     """Model files in the folder."""
     work: Work
+    told: Told = field(default_factory=Told)
+    """What is known about the files that they do not say themselves."""
 
     def name(self, model: Path) -> str:
         """How results call a model: its path within the folder."""
         return model.relative_to(self.folder).as_posix()
 
+    def load(self, model: Path) -> Weights:
+        """Read one of the models."""
+        return load(model, n_heads=self.told.n_heads, normalization=self.told.normalization)
 
-def plan_sweep(folder: Path, strategies: Sequence[str | AbstractStrategy] | None = None, **parameters: Any) -> Plan:
+
+def plan_sweep(
+    folder: Path, strategies: Sequence[str | AbstractStrategy] | None = None, told: Told | None = None, **parameters: Any
+) -> Plan:
     """Plan to prove about every model in a folder and the folders in it; by default with every strategy, repaired and published.
 
     Args:
         folder: where the models are.
         strategies: names or objects.
+        told: what is known about the files that they do not say themselves.
         **parameters: fields of `Work`, such as `upper` and `seconds`.
     """
     if not folder.is_dir():
@@ -89,4 +105,4 @@ def plan_sweep(folder: Path, strategies: Sequence[str | AbstractStrategy] | None
     if not models:
         raise SweepError(f"no models in {folder}: expected files that end in {', '.join(SUFFIXES)}")
     chosen = all_strategies(None, "both") if strategies is None else [strategy_named(s) if isinstance(s, str) else s for s in strategies]
-    return Plan(folder, models, Work(tuple(chosen), **parameters))
+    return Plan(folder, models, Work(tuple(chosen), **parameters), told or Told())

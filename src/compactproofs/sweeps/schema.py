@@ -10,8 +10,10 @@ Row = dict[str, Any]
 COLUMNS = {
     "plan": "VARCHAR",
     "version": "VARCHAR",
+    "bounds": "VARCHAR",
     "upper_wanted": "BOOLEAN",
     "seconds_allowed": "DOUBLE",
+    "folder": "VARCHAR",
     "model": "VARCHAR",
     "weights_sha256": "VARCHAR",
     "d_vocab": "INTEGER",
@@ -49,6 +51,7 @@ COLUMNS = {
     "seconds": "DOUBLE",
     "search_seconds": "DOUBLE",
     "counting_seconds": "DOUBLE",
+    "compile_seconds": "DOUBLE",
     "arithmetic": "VARCHAR",
     "theorem": "VARCHAR",
 }

@@ -6,12 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from compactproofs.errors import SweepError
-from compactproofs.model.files import load
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.sweeps import parts
@@ -91,6 +91,9 @@ def run_plan(
     looked = time.perf_counter()
     keeper = _Keeper(plan, out, len(missing), progress)
     _run_all(plan, missing, workers, keeper)
+    for model in plan.models:  # files with the same content as one that was just done
+        with suppress(Exception):
+            parts.rows_for(out, plan, model, plan.load(model))
     with parts.open_results(out, plan.work) as results:
         rows = results.execute("SELECT count(*) FROM results WHERE status = ?", [FAILED]).fetchall()[0][0]
     skipped = len(plan.models) - len(missing) - failed
@@ -100,26 +103,26 @@ def run_plan(
 
 
 def _missing(plan: Plan, out: Path, retry_failed: bool) -> tuple[list[Path], int]:
-    """Models without results, and how many files are not models (which is recorded here)."""
+    """Models without results, and how many files are not models (which is recorded here). What is stale is put aside."""
     missing: list[Path] = []
+    present: set[Path] = set()
     seen: set[str] = set()
     unreadable = 0
     for model in plan.models:
-        record = parts.part_of_unreadable(out, model, plan.work)
         try:
-            sha256 = load(model).sha256
+            weights = plan.load(model)
         except Exception as error:
-            parts.write_part(record, failed_model(plan.work, plan.name(model), error))
+            present.add(parts.part_of_model(out, plan, model, None))
+            parts.write_part(parts.part_of_model(out, plan, model, None), failed_model(plan, model, error))
             unreadable += 1
             continue
-        record.unlink(missing_ok=True)
-        if sha256 in seen:
-            continue
-        seen.add(sha256)
-        rows = parts.read_part(parts.part_of_weights(out, sha256, plan.work))
+        present.add(parts.part_of_model(out, plan, model, weights))
+        rows = parts.rows_for(out, plan, model, weights)
         again = retry_failed and any(row["status"] == FAILED for row in rows or ())
-        if again or not parts.is_finished(rows, sha256, plan.work):
+        if (again or rows is None) and parts.content_of(weights) not in seen:
+            seen.add(parts.content_of(weights))
             missing.append(model)
+    parts.put_aside(out, plan, present)
     return missing, unreadable
 
 
@@ -153,7 +156,7 @@ def _run_some(plan: Plan, models: deque[Path], executor: Executor, in_flight: in
         while models and not lost and len(pending) < in_flight:
             model = models.popleft()
             try:
-                pending[executor.submit(run, plan.work, plan.name(model), load(model))] = model
+                pending[executor.submit(run, plan.work, plan.load(model))] = model
             except BrokenExecutor:
                 lost.append(model)
             except Exception as error:  # the file was readable a moment ago
@@ -171,7 +174,7 @@ def _run_some(plan: Plan, models: deque[Path], executor: Executor, in_flight: in
             except Exception as error:
                 keeper.keep_failure(model, error)
             else:
-                keeper.keep(rows)
+                keeper.keep(model, rows)
     return lost
 
 
@@ -191,17 +194,24 @@ class _Keeper:
         if self.progress is not None:
             self.progress(0, self.total)
 
-    def keep(self, rows: list[Row]) -> None:
-        self._write(parts.part_of_weights(self.out, rows[0]["weights_sha256"], self.plan.work), rows)
+    def keep(self, model: Path, rows: list[Row]) -> None:
+        """Keep the rows of a model under the name of its file; if the file has changed since it was read, under nobody's."""
+        try:
+            weights = self.plan.load(model)
+        except Exception as error:
+            self.keep_failure(model, error)
+            return
+        if weights.sha256 != rows[0]["weights_sha256"]:
+            self.keep_failure(model, SweepError("the file was changed while it was proven about; run the sweep again"))
+            return
+        self._write(parts.part_of_model(self.out, self.plan, model, weights), parts.renamed(rows, self.plan, model))
 
     def keep_failure(self, model: Path, error: BaseException) -> None:
         try:
-            weights: Weights | None = load(model)
+            weights: Weights | None = self.plan.load(model)
         except Exception:
             weights = None
-        rows = failed_model(self.plan.work, self.plan.name(model), error, weights)
-        unreadable = parts.part_of_unreadable(self.out, model, self.plan.work)
-        self._write(unreadable if weights is None else parts.part_of_weights(self.out, weights.sha256, self.plan.work), rows)
+        self._write(parts.part_of_model(self.out, self.plan, model, weights), failed_model(self.plan, model, error, weights))
 
     def _write(self, path: Path, rows: list[Row]) -> None:
         started = time.perf_counter()

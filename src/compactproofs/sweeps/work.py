@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
+from compactproofs.bounds_version import code_version
 from compactproofs.circuits.tables import float_circuits
 from compactproofs.errors import InfeasibleError, SweepError
 from compactproofs.measuring import accuracy
@@ -14,24 +16,26 @@ from compactproofs.model.weights import Weights
 from compactproofs.proving import prove
 from compactproofs.strategies.base import AbstractStrategy, Proof
 from compactproofs.strategies.shared import Shared
-from compactproofs.sweeps.plan import Work
+from compactproofs.sweeps.parts import renamed
+from compactproofs.sweeps.plan import Plan, Work
 from compactproofs.sweeps.schema import Row, failure, row
 from compactproofs.sweeps.threads import limit_threads
 from compactproofs.tasks import task_for
 from compactproofs.version import __version__
 
 
-def run(work: Work, model: str, weights: Weights) -> list[Row]:
+def run(work: Work, weights: Weights) -> list[Row]:
     """The task given to an executor: from here on this process computes with one thread."""
-    if work.version != __version__:
-        raise SweepError(f"a worker has compactproofs {__version__}, the sweep was planned with {work.version}; install the same version")
+    if (work.version, work.bounds) != (__version__, code_version()):
+        planned, here = f"{work.version} ({work.bounds})", f"{__version__} ({code_version()})"
+        raise SweepError(f"a worker has compactproofs {here}, the sweep was planned with {planned}; install the same version")
     limit_threads()
-    return prove_model(work, model, weights)
+    return prove_model(work, weights)
 
 
-def prove_model(work: Work, model: str, weights: Weights) -> list[Row]:
-    """One row per strategy, in order; one more, without a strategy, if the model could not be measured."""
-    common = {**columns_of_work(work), **_columns_of_weights(model, weights)}
+def prove_model(work: Work, weights: Weights) -> list[Row]:
+    """One row per strategy, in order; one more, without a strategy, if the model could not be measured. The file's name comes later."""
+    common = {**columns_of_work(work), **_columns_of_weights(weights)}
     shared = Shared(weights, task_for(weights))
     found = [_attempt(work, strategy, weights, shared) for strategy in work.strategies]
     measured: Row = {}
@@ -42,15 +46,15 @@ def prove_model(work: Work, model: str, weights: Weights) -> list[Row]:
     return [row(common, measured, columns) for columns in found]
 
 
-def failed_model(work: Work, model: str, error: BaseException, weights: Weights | None = None) -> list[Row]:
+def failed_model(plan: Plan, model: Path, error: BaseException, weights: Weights | None = None) -> list[Row]:
     """The single row of a model with which nothing could be done."""
-    about = {"model": model} if weights is None else _columns_of_weights(model, weights)
-    return [row(columns_of_work(work), about, failure(error))]
+    about = {} if weights is None else _columns_of_weights(weights)
+    return renamed([row(columns_of_work(plan.work), about, failure(error))], plan, model)
 
 
 def columns_of_work(work: Work) -> Row:
     """The columns that are the same in every row of a sweep."""
-    return {"plan": work.digest, "version": work.version, "upper_wanted": bool(work.upper), "seconds_allowed": float(work.seconds)}
+    return {"plan": work.digest, "version": work.version, "bounds": work.bounds, "upper_wanted": bool(work.upper), "seconds_allowed": float(work.seconds)}
 
 
 def compile_kernels(work: Work) -> None:
@@ -58,7 +62,7 @@ def compile_kernels(work: Work) -> None:
     rng = np.random.default_rng(0)
     shapes = {"W_E": (5, 4), "W_pos": (3, 4), "W_Q": (4, 2), "W_K": (4, 2), "W_V": (4, 2), "W_O": (2, 4), "W_U": (4, 5)}
     tiny = Weights.from_mapping({name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
-    prove_model(work, "", tiny)
+    prove_model(work, tiny)
     accuracy(tiny, samples=1)
 
 
@@ -87,9 +91,9 @@ def _columns_of_proof(proof: Proof) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _columns_of_weights(model: str, weights: Weights) -> Row:
+def _columns_of_weights(weights: Weights) -> Row:
     sizes = {name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")}
-    return {"model": model, "weights_sha256": weights.sha256, **sizes, "assumptions": json.dumps(list(weights.assumptions))}
+    return {"weights_sha256": weights.sha256, **sizes, "assumptions": json.dumps(list(weights.assumptions))}
 
 
 def _measured(work: Work, weights: Weights, shared: Shared) -> Row:

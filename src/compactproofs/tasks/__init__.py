@@ -24,14 +24,35 @@ def task_for(weights: Weights, spec: str = "max") -> AbstractTask:
 
 def check_fits(task: AbstractTask, weights: Weights) -> None:
     """Raise unless the model reads the task's sequences and has an output for every label."""
-    if (task.n_ctx, task.d_vocab) != (weights.n_ctx, weights.d_vocab):
+    if not isinstance(task, AbstractTask):
         raise TaskError(
-            f"the task has n_ctx={task.n_ctx}, d_vocab={task.d_vocab}; the model has n_ctx={weights.n_ctx}, d_vocab={weights.d_vocab}"
+            f"a {type(task).__name__} was given for a task; expected one such as MaxOfK(n_ctx={weights.n_ctx}, d_vocab={weights.d_vocab})"
         )
+    if (task.n_ctx, task.d_vocab) != (weights.n_ctx, weights.d_vocab):
+        sizes = f"n_ctx={task.n_ctx}, d_vocab={task.d_vocab}; the model has n_ctx={weights.n_ctx}, d_vocab={weights.d_vocab}"
+        raise TaskError(f"the task has {sizes}. {_what_to_do(task, weights)}")
     if task.automaton.transitions.shape[1] != task.d_vocab:
         raise TaskError(f"the task's automaton reads {task.automaton.transitions.shape[1]} tokens, the task has d_vocab={task.d_vocab}")
     if task.n_ctx * math.log10(max(2, task.d_vocab)) > _MAX_DIGITS:
         raise TaskError(f"{task.d_vocab}^{task.n_ctx} input sequences: more than 10^{_MAX_DIGITS} are not supported")
     largest = int(task.automaton.labels.max())
     if largest >= weights.d_vocab_out:
-        raise TaskError(f"the task has a label {largest}, but the model has only d_vocab_out={weights.d_vocab_out} outputs")
+        raise TaskError(
+            f"the task has a label {largest}, but the model has only d_vocab_out={weights.d_vocab_out} outputs for d_vocab={weights.d_vocab} "
+            "tokens. If tokens without an output (a BOS, a separator, '=') are never among the inputs, save the model without their rows of "
+            "W_E; tokens that stand at fixed places are not supported yet"
+        )
+
+
+def _what_to_do(task: AbstractTask, weights: Weights) -> str:
+    """How to make a model of another size fit a task."""
+    if task.n_ctx < weights.n_ctx:
+        return (
+            f"If the model attends causally and is read at position {task.n_ctx - 1}, save it with the first {task.n_ctx} rows of W_pos only; "
+            "else ask about sequences of the model's own length"
+        )
+    if task.n_ctx > weights.n_ctx:
+        return f"The model reads {weights.n_ctx} tokens at most"
+    if task.d_vocab < weights.d_vocab:
+        return f"If tokens from {task.d_vocab} on are never among the inputs, save the model with the first {task.d_vocab} rows of W_E only"
+    return f"The model knows {weights.d_vocab} tokens only"

@@ -137,3 +137,8 @@ class AbstractTask(ABC):
         """The number of input sequences as a power, and written out if that is readable."""
         power = f"{self.d_vocab}^{self.n_ctx}"
         return f"{power} = {self.total}" if self.total < 10**50 else power
+
+    @property
+    def inputs_in_words(self) -> str:
+        """What the input sequences are: every one of them counts, whether or not the model was meant to see it."""
+        return f"sequences of {self.n_ctx} tokens from 0 to {self.d_vocab - 1}"

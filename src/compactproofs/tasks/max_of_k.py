@@ -37,7 +37,7 @@ class MaxOfK(AbstractTask):
 
     @property
     def title(self) -> str:
-        return f"the maximum of {self.n_ctx} tokens below {self.d_vocab}"
+        return "the largest token"
 
     @cached_property
     def automaton(self) -> LabellingAutomaton:

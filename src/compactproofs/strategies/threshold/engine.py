@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 
-from compactproofs.arrays.environment import require_ieee754
+from compactproofs.budget import Budget, in_threads
 from compactproofs.cores import available_cores
 from compactproofs.counting.additive import count_exponent
 from compactproofs.counting.evaluation import Evaluation, prepare
@@ -21,8 +19,8 @@ from compactproofs.strategies.threshold.enumeration import enumerate_failures
 from compactproofs.tasks import AbstractTask
 from compactproofs.tasks.label_automaton import LabelAutomaton
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_SECONDS_PER_TERM = 3e-9
+"""About what it takes to look at one output of one token at one position, on one core."""
 
 
 @dataclass(frozen=True)
@@ -94,42 +92,50 @@ class Engine:
         totals = {label: a.totals_by_last(self.weights.n_ctx) for label, a in self.automata.items()}
         return {label: Failures(counts, list(counts), [0] * len(counts)) for label, counts in totals.items()}
 
-    def bound_all(self, effort: Effort, into: dict[int, Failures]) -> None:
-        """Look at every pair and tighten the bounds."""
-        tasks = [(label, np.arange(len(f.totals))) for label, f in sorted(into.items(), reverse=True) if f.totals]
-        self._look(tasks, effort, into)
+    def bound_labels(self, labels: Iterable[int], effort: Effort, into: dict[int, Failures], budget: Budget) -> list[int]:
+        """Look at every pair of the given labels, one label after the other, and tighten the bounds; returns the labels that were done."""
+        tasks = [(label, queries) for label in labels for queries in self._portions(label, len(into[label].totals))]
+        done = self._look(tasks, effort, into, budget)
+        unfinished = {label for label, _ in tasks[len(done) :]}
+        return [label for label in dict.fromkeys(label for label, _ in done) if label not in unfinished]
 
-    def bound_some(self, chosen: Iterable[tuple[int, int]], effort: Effort, into: dict[int, Failures]) -> None:
+    def _portions(self, label: int, queries: int) -> list[np.ndarray]:
+        """The queries of a label in portions that take about a tenth of a second each, so that a proof can be stopped between them."""
+        terms = len(self.automata[label].tokens) * self.weights.n_ctx * self.weights.d_vocab_out
+        size = max(1, min(int(0.1 / (terms * _SECONDS_PER_TERM)), queries if self.weights.n_ctx <= 5 else 8))  # counting takes the longer
+        return [np.arange(start, min(start + size, queries)) for start in range(0, queries, size)]
+
+    def bound_some(self, chosen: Iterable[tuple[int, int]], effort: Effort, into: dict[int, Failures], budget: Budget) -> None:
         """Look at the given (label, query number) pairs and tighten their bounds."""
-        self._look([(label, np.array([query])) for label, query in chosen], replace(effort, ignore=0.0), into)
+        self._look([(label, np.array([query])) for label, query in chosen], replace(effort, ignore=0.0), into, budget)
 
-    def _look(self, tasks: list[tuple[int, np.ndarray]], effort: Effort, into: dict[int, Failures]) -> None:
-        def run(task: tuple[int, np.ndarray]) -> tuple[int, np.ndarray, np.ndarray, int]:
-            label, queries = task
-            results, operations = self._bound(label, queries, effort)
-            return label, queries, results, operations
-
-        for label, queries, results, operations in in_threads(run, tasks):
+    def _look(
+        self, tasks: list[tuple[int, np.ndarray]], effort: Effort, into: dict[int, Failures], budget: Budget
+    ) -> list[tuple[int, np.ndarray]]:
+        done = []
+        for (label, queries), (results, operations) in in_threads(lambda task: self._bound(*task, effort), tasks, budget):
+            done.append((label, queries))
             scale = count_exponent(self.weights.n_ctx, len(self.automata[label].tokens))
             for query, row in zip(queries.tolist(), results.tolist(), strict=True):
                 into[label].tighten(query, row[pairs.UPPER] << scale, row[pairs.LOWER] << scale, effort)
             self.operations += operations
             self.looks += len(queries)
+        return done
 
-    def enumerate(self, chosen: list[tuple[int, int]], most: int, into: dict[int, Failures]) -> None:
+    def enumerate(self, chosen: list[tuple[int, int]], most: int, into: dict[int, Failures], budget: Budget) -> None:
         """Decide the given (label, query number) pairs sequence by sequence, where that takes at most `most` sequences each."""
         e = self.evaluation
 
-        def run(pair: tuple[int, int]) -> tuple[int, int, bool, np.ndarray]:
+        def run(pair: tuple[int, int]) -> tuple[bool, np.ndarray]:
             label, query = pair
             a, result = self.automata[label], np.zeros(2, dtype=np.int64)
             done = enumerate_failures(
                 *(e.attention, e.EVOU, e.PVOU, e.EU, a.tokens, query, label, usual_token(a, label)),
                 *(e.tolerance, e.floor, a.following, a.accepting, a.start, most, result),
             )
-            return label, query, done, result
+            return done, result
 
-        for label, query, done, result in in_threads(run, chosen):
+        for (label, query), (done, result) in in_threads(run, chosen, budget):
             self.looks += 1
             if done:
                 into[label].tighten(query, int(result[pairs.UPPER]), int(result[pairs.LOWER]), None)
@@ -148,10 +154,22 @@ class Engine:
         return results, int(work[0])
 
 
+def by_weight(failures: dict[int, Failures]) -> list[int]:
+    """Labels in the order of how many sequences carry them, most first: what to look at while there is time."""
+    return sorted((label for label, f in failures.items() if f.totals), key=lambda label: -sum(failures[label].totals))
+
+
+def require_whole(done: int, wanted: int, budget: Budget, name: str) -> None:
+    """Raise if a proof that is all or nothing has run out of time."""
+    if done < wanted:
+        why = "was interrupted" if budget.stopped else f"is not finished after the {budget.used:.1f} s allowed"
+        raise InfeasibleError(f"{name} {why}: {done} of {wanted} labels are done. Allow more (--seconds), or try threshold-best.")
+
+
 def estimated_seconds(weights: Weights) -> float:
     """About how long looking at every pair takes; decides only what is worth starting."""
     terms = weights.d_vocab**3 / 2 * weights.d_vocab_out * weights.n_ctx
-    return terms * 3e-9 / available_cores()
+    return terms * _SECONDS_PER_TERM / available_cores()
 
 
 def refuse_if_too_long(request: Request, name: str, estimate: float) -> None:
@@ -172,17 +190,3 @@ def usual_token(automaton: LabelAutomaton, label: int) -> int:
 def fraction_of(total: int, part: float) -> int:
     """About part * total, for totals beyond floating point."""
     return total * int(part * 2**40) >> 40
-
-
-def in_threads(function: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
-    """Results in order, from as many threads as there are cores (the kernels release the interpreter lock)."""
-
-    def checked(item: Item) -> Result:
-        require_ieee754()  # a mode of the processor that each thread has for itself
-        return function(item)
-
-    if len(items) == 1:
-        yield checked(items[0])
-        return
-    with ThreadPoolExecutor(available_cores()) as pool:
-        yield from pool.map(checked, items)

@@ -9,10 +9,21 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from compactproofs.budget import Budget
+from compactproofs.errors import InfeasibleError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
-from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, estimated_seconds, fraction_of, refuse_if_too_long
+from compactproofs.strategies.threshold.engine import (
+    Effort,
+    Engine,
+    Failures,
+    by_weight,
+    estimated_seconds,
+    fraction_of,
+    refuse_if_too_long,
+    require_whole,
+)
 from compactproofs.strategies.threshold.tabled import Tabled, ThresholdCubic, ThresholdCubicPooled
 from compactproofs.tasks import AbstractTask
 
@@ -21,6 +32,9 @@ ARITHMETIC = "float64 with a proven error bound over the reals, integer counting
 _SECONDS_IF_UNLIMITED = 60.0
 _MOST_SEQUENCES = 2_000_000
 _BATCH = 16
+_SAMPLED_LABELS = 5
+_FIRST_PASS = 0.8
+"""Looking at every pair may take so much of the time."""
 
 NARROW = 2e-5
 """Refinement ends when the bounds on accuracy are so close."""
@@ -78,7 +92,9 @@ class _Pairwise(AbstractStrategy):
         started = time.perf_counter()
         engine = Engine.of(request.weights, request.task)
         failures = engine.unknown()
-        engine.bound_all(first_effort(request.weights, joint=not self.apart, apart=self.apart), failures)
+        labels = by_weight(failures)
+        done = engine.bound_labels(labels, first_effort(request.weights, joint=not self.apart, apart=self.apart), failures, request.budget)
+        require_whole(len(done), len(labels), request.budget, self.name)
         request.shared.get(_key(self.name), lambda: (deepcopy(failures), engine.operations))
         return Bound(
             request.task.total - sum(sum(f.upper) for f in failures.values()),
@@ -159,46 +175,82 @@ class ThresholdBest(_Pairwise):
 
         Guarantee: correct_at_least <= number of correct sequences <= correct_at_most, for every weight setting and every task.
         Assumes: nothing.
-        Cost: at most about `request.seconds`.
+        Cost: at most about `request.seconds`, compiling aside.
         Source: docs/explanation/threshold-proofs.md.
         """
         started = time.perf_counter()
-        deadline = started + (_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds)
-        known = request.shared.known(_key(ThresholdQuartic.name))
-        if known is None and request.seconds is not None and estimated_seconds(request.weights) > 0.5 * request.seconds:
-            return self._from_tables(request, deadline)
+        budget = Budget(_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds, request.stop)
         engine = Engine.of(request.weights, request.task)
+        known = request.shared.known(_key(ThresholdQuartic.name))
         if known is None:
             failures = engine.unknown()
-            engine.bound_all(first_effort(request.weights, lower=True), failures)
+            if not _look_first(engine, failures, budget):
+                return self._from_tables(request, engine, failures, budget)
         else:
             failures, engine.operations = deepcopy(known)
             engine.looks = sum(len(f.totals) for f in failures.values())
-        flops = pair_length(request.weights, request.task)
         if _enumerable(failures):
-            engine.enumerate(_open_pairs(failures), _MOST_SEQUENCES, failures)
-        refine(engine, failures, deadline)
-        again = engine.looks - sum(len(f.totals) for f in failures.values())
-        average = sum(flops.values()) // max(1, sum(len(f.totals) for f in failures.values()))
-        return Bound(
-            request.task.total - sum(sum(f.upper) for f in failures.values()),
-            request.task.total - sum(sum(f.lower) for f in failures.values()) if request.upper else None,
-            ARITHMETIC,
-            measured={"terms again": average * again, "counting": engine.operations},
-            integer_ops=engine.operations,
-            details=failures,
-            counting_seconds=time.perf_counter() - started,
-        )
+            engine.enumerate(_open_pairs(failures), _MOST_SEQUENCES, failures, budget)
+        refine(engine, failures, budget)
+        return _found(request, engine, failures, started)
 
-    def _from_tables(self, request: Request, deadline: float) -> Bound:
-        """For vocabularies where looking at every pair takes too long."""
+    def _from_tables(self, request: Request, engine: Engine, failures: dict[int, Failures], budget: Budget) -> Bound:
+        """For vocabularies where looking at every pair takes too long: tables for all labels, or pairs of as many labels as there is
+        time for, whichever proves more. (A certificate follows one rule, so they are not mixed.)"""
+        started = time.perf_counter()
         used: Tabled = ThresholdCubicPooled()
-        best = used.bound(request)
-        if ThresholdCubic().estimated_seconds(request.weights) < deadline - time.perf_counter():
-            other = ThresholdCubic().bound(request)
-            if other.correct_at_least > best.correct_at_least:
-                used, best = ThresholdCubic(), other
-        return replace(best, length=length_by_sizes(used, request.weights, request.task), details=used)
+        bounds: list[tuple[Tabled, Bound]] = []
+        for used in (ThresholdCubicPooled(), ThresholdCubic()):
+            if used.estimated_seconds(request.weights) < (0.5 if bounds else 1.0) * budget.left:
+                try:
+                    bounds.append((used, used.bound(replace(request, seconds=budget.left))))
+                except InfeasibleError:
+                    break
+        engine.bound_labels(_untouched(failures), first_effort(request.weights, lower=True), failures, budget)
+        pairwise = _found(request, engine, failures, started)
+        if not bounds:
+            return pairwise
+        used, best = max(bounds, key=lambda found: found[1].correct_at_least)
+        if best.correct_at_least <= pairwise.correct_at_least:
+            return pairwise
+        length = length_by_sizes(used, request.weights, request.task)
+        return replace(best, correct_at_most=pairwise.correct_at_most, length=length, details=used)
+
+
+def _look_first(engine: Engine, failures: dict[int, Failures], budget: Budget) -> bool:
+    """Look at every pair once, if that leaves time for anything else; a few labels first tell how long it takes."""
+    effort, labels = first_effort(engine.weights, lower=True), by_weight(failures)
+    if estimated_seconds(engine.weights) > budget.left:
+        return False
+    samples = labels[:: max(1, len(labels) // _SAMPLED_LABELS)]
+    before = budget.used
+    done = engine.bound_labels(samples, effort, failures, budget)
+    cost = {label: len(engine.automata[label].tokens) ** 2 for label in labels}
+    whole = (budget.used - before) * sum(cost.values()) / max(1, sum(cost[label] for label in done))
+    if len(done) < len(samples) or whole > _FIRST_PASS * budget.left:
+        return False
+    rest = [label for label in labels if label not in samples]
+    return len(engine.bound_labels(rest, effort, failures, budget)) == len(rest)
+
+
+def _untouched(failures: dict[int, Failures]) -> list[int]:
+    return [label for label in by_weight(failures) if not failures[label].upper_by]
+
+
+def _found(request: Request, engine: Engine, failures: dict[int, Failures], started: float) -> Bound:
+    """What the bounds on failures prove. Pairs that were not looked at count as failing, and for the upper bound as right."""
+    flops = pair_length(request.weights, request.task)
+    pairs = sum(len(f.totals) for f in failures.values())
+    average = sum(flops.values()) // max(1, pairs)
+    return Bound(
+        request.task.total - sum(sum(f.upper) for f in failures.values()),
+        request.task.total - sum(sum(f.lower) for f in failures.values()) if request.upper else None,
+        ARITHMETIC,
+        measured={"terms again": average * max(0, engine.looks - pairs), "counting": engine.operations},
+        integer_ops=engine.operations,
+        details=failures,
+        counting_seconds=time.perf_counter() - started,
+    )
 
 
 def _open_pairs(failures: dict[int, Failures]) -> list[tuple[int, int]]:
@@ -210,20 +262,20 @@ def _enumerable(failures: dict[int, Failures]) -> bool:
     return sum(f.upper[q] for f in failures.values() for q in range(len(f.totals)) if f.gap(q) > 0) <= _MOST_SEQUENCES
 
 
-def refine(engine: Engine, failures: dict[int, Failures], deadline: float) -> None:
+def refine(engine: Engine, failures: dict[int, Failures], budget: Budget) -> None:
     """Look again, harder each time, at the pairs whose bounds are farthest apart, until they are close or the time is up."""
     total = engine.task.total
     queue = [(-f.gap(q), 0, label, q) for label, f in failures.items() for q in range(len(f.totals)) if f.gap(q) > 0]
     heapq.heapify(queue)
     gap = -sum(entry[0] for entry in queue)
-    while queue and gap > fraction_of(total, NARROW) and time.perf_counter() < deadline:
+    while queue and gap > fraction_of(total, NARROW) and not budget.over:
         batch = [heapq.heappop(queue) for _ in range(min(_BATCH, len(queue)))]
         level = min(entry[1] for entry in batch)
         now = [entry for entry in batch if entry[1] == level]
         for entry in batch:
             if entry[1] != level:
                 heapq.heappush(queue, entry)
-        engine.bound_some([(label, q) for _, _, label, q in now], REFINEMENTS[level], failures)
+        engine.bound_some([(label, q) for _, _, label, q in now], REFINEMENTS[level], failures, budget)
         for before, _, label, q in now:
             after = failures[label].gap(q)
             gap += before + after

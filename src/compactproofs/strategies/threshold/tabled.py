@@ -13,6 +13,7 @@ from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigorous
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
+from compactproofs.budget import Budget, in_threads
 from compactproofs.circuits.tables import direct_table, score_tables, value_tables
 from compactproofs.cores import available_cores
 from compactproofs.counting.additive import count_exponent
@@ -23,7 +24,7 @@ from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, 
 from compactproofs.strategies.subcubic.attention_scores import approximate_scores
 from compactproofs.strategies.subcubic.direct_path import direct_bound
 from compactproofs.strategies.subcubic.options import AttentionError, DirectPath
-from compactproofs.strategies.threshold.engine import fraction_of, in_threads, refuse_if_too_long, usual_token
+from compactproofs.strategies.threshold.engine import fraction_of, refuse_if_too_long, require_whole, usual_token
 from compactproofs.strategies.threshold.harms import (
     AbstractOutputs,
     Attention,
@@ -50,7 +51,7 @@ _CLASSES = 12
 """Tables of long sequences with many failures are counted again by so many classes of most harmful tokens."""
 
 _IGNORE = 1e-6
-_ENTRIES_AT_ONCE = 500_000
+_ENTRIES_AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Tabled(AbstractStrategy):
             lambda: find_hints(request.weights, max(self.pools, 1)),
         )
         searched = time.perf_counter()
-        failures, operations, counting = self.failures(request.weights, request.task, hints, Rigorous())
+        failures, operations, counting = self.failures(request.weights, request.task, hints, Rigorous(), request.budget)
         return Bound(
             request.task.total - failures,
             None,
@@ -124,7 +125,7 @@ class Tabled(AbstractStrategy):
             return {label: task.label_automaton(label).totals_by_last(task.n_ctx) for label in task.labels}
         run = _Run(self, weights, task, find_hints(weights, max(self.pools, 1)).checked(weights), Rigorous())
         found = in_threads(run.proven_by_query, _groups(task.labels, self._labels_at_once(weights)))
-        return {label: counts for group in found for label, counts in group.items()}
+        return {label: counts for _, group in found for label, counts in group.items()}
 
     def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
         """The most harmful token everywhere, the label where that costs least."""
@@ -139,7 +140,9 @@ class Tabled(AbstractStrategy):
                     found[label][q] = _worst_sequence(_upper_end(h)[pool], label, q)
         return found
 
-    def failures(self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> tuple[int, int, float]:
+    def failures(
+        self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic, budget: Budget | None = None
+    ) -> tuple[int, int, float]:
         """How many sequences are not proven correct, and the integer operations and seconds it took to count them.
 
         Guarantee (with `Rigorous` arithmetic): the first is at least the number of failures, whatever the hints are.
@@ -147,19 +150,25 @@ class Tabled(AbstractStrategy):
         if weights.d_vocab_out == 1:
             return 0, 0, 0.0  # nothing to lose to
         proof = _Run(self, weights, task, hints.checked(weights), arithmetic)
-        results = list(in_threads(proof.failures_of_labels, _groups(task.labels, self._labels_at_once(weights))))
+        groups = _groups(task.labels, self._labels_at_once(weights))
+        results = [result for _, result in in_threads(proof.failures_of_labels, groups, budget)]
+        require_whole(len(results), len(groups), budget or Budget(), self.name)
         failures, operations, seconds = zip(*results, strict=True)
         return sum(failures), sum(operations), sum(seconds)
 
     def estimated_seconds(self, weights: Weights) -> float:
         """About how long the proof takes; decides only what is worth starting."""
         v, positions = weights.d_vocab, 0 if self.pools else weights.n_ctx
-        return v**2 * (weights.d_vocab_out * (1e-7 if self.weighted else 0) + v * (5e-8 + 3e-8 * positions)) / available_cores()
+        tables = v * (self.pools or v / 2)
+        counting = tables * 4e-9 * v * v * weights.n_ctx
+        return (
+            v**2 * (weights.d_vocab_out * (1e-7 if self.weighted else 0) + v * (5e-8 + 3e-8 * positions)) + counting
+        ) / available_cores()
 
     def _labels_at_once(self, weights: Weights) -> int:
-        """Labels to treat together: many for speed, few enough for memory."""
+        """Labels to treat together: many for speed, few enough for memory and for stopping between them."""
         v, k, out = weights.d_vocab, weights.n_ctx, weights.d_vocab_out
-        entries = max(v * max(v, out), v * v * k if self.pools == 0 else 0)
+        entries = max(v * max(v, out), v * v * k if self.pools == 0 else v * k * k)
         return int(np.clip(_ENTRIES_AT_ONCE // entries, 1, 16))
 
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import Request
-from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, estimated_seconds
-from compactproofs.tasks import AbstractTask
+from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, by_weight
 
 
 def correct_at_most(request: Request) -> int:
-    """Bound the number of correct sequences from above; the trivial bound where looking at every pair would take longer than allowed.
+    """Bound the number of correct sequences from above, from as many labels as there is time for.
 
     Guarantee: at least the number of correct sequences.
     Assumes: nothing.
@@ -20,15 +18,14 @@ def correct_at_most(request: Request) -> int:
 
 
 def _correct_at_most(request: Request) -> int:
-    if request.seconds is not None and estimated_seconds(request.weights) > request.seconds:
-        return request.task.total
-    failures = failures_at_least(request.weights, request.task)
+    failures = failures_at_least(request)
     return request.task.total - sum(sum(f.lower) for f in failures.values())
 
 
-def failures_at_least(weights: Weights, task: AbstractTask) -> dict[int, Failures]:
+def failures_at_least(request: Request) -> dict[int, Failures]:
     """Bounds on the failures of every label, by query; their lower ends are what an upper bound on accuracy needs."""
-    engine = Engine.of(weights, task)
+    engine = Engine.of(request.weights, request.task)
     failures = engine.unknown()
-    engine.bound_all(Effort(steps=200 if weights.n_ctx <= 5 else 50, classes=12, lower=True), failures)
+    effort = Effort(steps=200 if request.weights.n_ctx <= 5 else 50, classes=12, lower=True)
+    engine.bound_labels(by_weight(failures), effort, failures, request.budget)
     return failures
