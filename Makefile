@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check docs bench zoo install clean
+.PHONY: demo test test-slow check docs bench zoo transformer-lens install clean
 
 demo: .venv/.core          ## a tour on bundled models, without torch
 	$(BIN)/compactproofs demo
@@ -29,11 +29,13 @@ bench: .venv/.dev          ## all benchmarks, as ratios
 zoo: .venv/.dev            ## retrain the bundled models
 	$(BIN)/python benchmarks/train_zoo.py
 
+transformer-lens: .tl/.done ## TransformerLens 2, 3 and 4, each as it is, for tests/transformer_lens
+
 install: .venv/.core       ## every extra
 	$(PIP) -e '.[train,report,sweep,dev]'
 
 clean:
-	rm -rf .venv site demo
+	rm -rf .venv .tl site demo
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -44,4 +46,13 @@ clean:
 
 .venv/.dev: .venv/.core
 	$(PIP) -e '.[train,report,sweep,dev]'
+	touch $@
+
+.tl/.done: tests/transformer_lens/requirements-2.txt tests/transformer_lens/requirements-4.txt
+	rm -rf .tl
+	for major in 2 4; do \
+		$(PYTHON) -m venv .tl/$$major && \
+		.tl/$$major/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/transformer_lens/requirements-$$major.txt || exit 1; \
+	done
+	.tl/4/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target .tl/3 transformer-lens==3.9.0 better-abc==0.0.3
 	touch $@

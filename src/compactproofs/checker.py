@@ -4,7 +4,9 @@ This file stands alone. It needs Python 3.11 and nothing else, it imports nothin
 integers only: the float32 weights are integers times a power of two, so are all their products, and exponentials lie between two
 integers (`exp_minus`). Everything in a certificate is untrusted: a witness can make a check fail, it cannot make a wrong claim pass.
 
-    python -m compactproofs.checker CERTIFICATE MODEL.safetensors        exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error
+    python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--work N]
+
+Exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error.
 
 The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i = W_E[x_i] + W_pos[i],
 
@@ -37,6 +39,7 @@ from itertools import accumulate, combinations, product, repeat
 from math import comb, isqrt, log10
 from operator import add, mul, sub
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Row = list[int]
@@ -50,10 +53,10 @@ REAL, FLOAT32 = "real", "float32-any-order"
 ERROR_MODEL = "float32-1"
 MOST_BYTES = 1 << 26
 """Of a certificate or a model file."""
-MOST_BITS = 1 << 30
-"""Of one histogram of partial sums."""
-MOST_WORK = 1 << 43
-"""Of counting and of looking at outputs, in bits that are added up: some minutes. Every operation counts 4096 bits more than it touches."""
+MOST_WORK = 60 * 10**9
+"""Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all."""
+WORK_PER_BYTE = 64
+"""For so many units of work that are allowed, tables and histograms may take a byte of memory: a gigabyte in all."""
 LARGE = 1 << 4096
 """Witness integers stay below this."""
 
@@ -77,7 +80,7 @@ class Checked(NamedTuple):
     total: int | None = None
     semantics: str | None = None
     assumptions: tuple[str, ...] = ()
-    """What was assumed about the model file when the proof was made."""
+    """What was assumed in reading the model for this check."""
 
     @property
     def accepted(self) -> bool:
@@ -149,8 +152,8 @@ def natural(text: Json, where: str) -> int:
     return int(text)
 
 
-def parse(data: bytes, what: str) -> Json:
-    """JSON without duplicate names, floating-point numbers, NaN, or anything after its end."""
+def parse(data: bytes, what: str, floats: bool = False) -> Json:
+    """JSON without duplicate names, NaN, or anything after its end; floating-point numbers are refused, or kept as they are written."""
 
     def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         well_formed(len({name for name, _ in pairs}) == len(pairs), f"{what}: a field occurs twice in one object")
@@ -160,7 +163,7 @@ def parse(data: bytes, what: str) -> Json:
         raise MalformedError(f"{what}: the number {text:.40} is not an integer")
 
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=refuse, parse_constant=refuse)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=str if floats else refuse, parse_constant=refuse)
     except RecursionError:
         raise MalformedError(f"{what} is nested too deeply") from None
     except ValueError as error:
@@ -183,7 +186,8 @@ def read_bytes(path: str, what: str) -> bytes:
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
 AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
 METADATA = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
-FREE_METADATA = ("training", "format")
+"""What the configuration may say of the architecture: the only one that this checker knows."""
+FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
 
 
 class Network(NamedTuple):
@@ -192,6 +196,8 @@ class Network(NamedTuple):
     tensors: dict[str, tuple[int, int, bytes]]
     divisor: str
     """`n/d` in lowest terms: scores are divided by sqrt(n/d)"""
+    assumptions: tuple[str, ...] = ()
+    """What was assumed in reading the file"""
 
     def sizes(self) -> dict[str, int]:
         """The size of every axis, on which all tensors must agree."""
@@ -210,8 +216,12 @@ class Network(NamedTuple):
         return digest.hexdigest()
 
 
-def read_safetensors(data: bytes) -> Network:
-    """Read the file format: eight bytes that give the length of a JSON header, the header, then the tensors' bytes."""
+def read_safetensors(data: bytes, config: bytes | None = None, told: Mapping[str, str] = MappingProxyType({})) -> Network:
+    """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps.
+
+    `config` is the content of config.json beside the file, and `told` what the user says of fields of the configuration. The rules are
+    those of docs/reference/model-files.md, restricted to plain names.
+    """
     well_formed(len(data) >= 8, "the model file is shorter than a safetensors header")
     length = int.from_bytes(data[:8], "little")
     well_formed(length <= min(len(data) - 8, 1 << 24), "the model's safetensors header is longer than the file, or than 16 MiB")
@@ -219,7 +229,8 @@ def read_safetensors(data: bytes) -> Network:
     well_formed(isinstance(header, dict), "the model's safetensors header is not an object")
     metadata = header.pop("__metadata__", {})
     well_formed(isinstance(metadata, dict), "the model's metadata is not an object")
-    body, tensors = data[8 + length :], {}
+    well_formed(all(isinstance(value, str) for value in metadata.values()), "the model's metadata has a value that is not a string")
+    body, tensors, ranges = data[8 + length :], {}, []
     well_formed(
         set(header) == set(NAMES),
         f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. "
@@ -234,23 +245,73 @@ def read_safetensors(data: bytes) -> Network:
         well_formed(0 <= first <= end <= len(body), f"tensor {name}: its bytes lie outside the file, which may be truncated")
         well_formed(end - first == 4 * shape[0] * shape[1], f"tensor {name}: its bytes do not fit its shape")
         tensors[name] = (shape[0], shape[1], body[first:end])
-    well_formed(sum(len(data) for _, _, data in tensors.values()) <= len(body), "the model's tensors overlap")
-    network = Network(tensors, divisor_of(metadata.pop("attn_scale", "-1"), tensors["W_Q"][1]))
-    expected = {**METADATA, **{axis: str(size) for axis, size in network.sizes().items()}}
-    for name, value in metadata.items():
-        known = name in FREE_METADATA or (name in expected and isinstance(value, str) and value.lower() == expected[name])
-        well_formed(known, f"the model's metadata says {name:.40}={value!r:.40}, which is not supported here; `compactproofs check` may")
-    return network
+        ranges.append((first, end))
+    ranges.sort()
+    whole = [0, *(end for _, end in ranges)] == [*(first for first, _ in ranges), len(body)]
+    well_formed(whole, "the model's tensors overlap, or bytes of the file belong to no tensor")
+    return configured(tensors, metadata, config, told)
 
 
-def divisor_of(attn_scale: Json, d_head: int) -> str:
-    """The squared divisor of scores, in lowest terms; -1 stands for d_head."""
+def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes | None, told: Mapping[str, str]) -> Network:
+    """The network, with what its configuration says: metadata, config.json and the user may not contradict each other."""
+    beside = {} if config is None else parse(config, "config.json", floats=True)
+    well_formed(isinstance(beside, dict), "config.json is not an object")
+    words = {True: "true", False: "false", None: "none"}
+    said: dict[str, str] = dict(metadata)
+    for source in (beside, told):
+        for name, value in source.items():
+            text = value if isinstance(value, str) else words[value] if value is None or isinstance(value, bool) else str(value)
+            same = name not in said or said[name].lower() == text.lower()
+            well_formed(same, f"two sources say {name:.40}={said.get(name, '')!r:.40} and {text!r:.40}")
+            said.setdefault(name, text)
+    missing = [name for name in ("n_heads", "normalization_type") if name not in said]
+    well_formed(
+        not missing,
+        f"neither the tensors nor a configuration say {' and '.join(missing)}; if there is one head and no normalisation, say so: "
+        "--n-heads 1 --normalization none",
+    )
+    d_head = tensors["W_Q"][1]
+    divisor, about_scale = divisor_of(said.get("attn_scale"), d_head)
+    network = Network(tensors, divisor)
+    expected = {**METADATA, **{size: str(number) for size, number in network.sizes().items()}}
+    for name, value in said.items():
+        known = name in (*FREE_METADATA, "attn_scale") or (name in expected and value.lower() == expected[name])
+        well_formed(known, f"the configuration says {name:.40}={value!r:.40}, which is not supported here; `compactproofs check` may")
+    heard = {"n_heads": "one attention head", "normalization_type": "no normalisation"}
+    assumptions = [
+        f"{words}, because the user said so" for name, words in heard.items() if name in told and name not in {**metadata, **beside}
+    ]
+    if not metadata and not beside:
+        assumptions.append("no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions")
+    else:
+        unsaid = {name: words for name, words in (("n_layers", "one layer"), ("attn_only", "attention only")) if name not in said}
+        assumptions += [f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}"] if unsaid else []
+    return network._replace(assumptions=(*assumptions, *about_scale))
+
+
+def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
+    """The squared divisor of scores, in lowest terms, and what was assumed about it.
+
+    -1 stands for sqrt(d_head), and so does the float64 nearest to it; any other number stands for itself.
+    """
+    if attn_scale is None:
+        return f"{d_head}/1", [f"config does not mention attn_scale: assumed attention scale 1/sqrt(d_head) = 1/sqrt({d_head})"]
     try:
-        n, d = float(attn_scale if isinstance(attn_scale, str) else "").as_integer_ratio()
+        number = float(attn_scale)
+        n, d = number.as_integer_ratio()
     except (ValueError, OverflowError):
         n, d = 0, 1
-    well_formed(n > 0 or (n, d) == (-1, 1), f"the model's metadata says attn_scale={attn_scale!r:.40}; expected a positive number or -1")
-    return f"{d_head}/1" if n < 0 else f"{n * n}/{d * d}"
+    well_formed(n > 0 or (n, d) == (-1, 1), f"the configuration says attn_scale={attn_scale!r:.40}; expected a positive number or -1")
+    if n < 0 or n * n == d_head * d * d:
+        return f"{d_head}/1", []
+    # n / d = whole 2^exponent with 2^52 <= whole < 2^53 is the float64 nearest to sqrt(d_head) if that is within half a unit of it
+    exponent = n.bit_length() - d.bit_length() - 53
+    exponent += (n << max(-exponent, 0)) // (d << max(exponent, 0)) >= 1 << 53
+    whole = (n << max(-exponent, 0)) // (d << max(exponent, 0))
+    low, high, up = (2 * whole - 1) ** 2, (2 * whole + 1) ** 2, 2 * (1 - exponent)
+    if up >= 0 and low < d_head << up < high:
+        return f"{d_head}/1", [f"attn_scale={number!r} was read as the real number sqrt({d_head})"]
+    return f"{n * n}/{d * d}", []
 
 
 class Exact(NamedTuple):
@@ -262,6 +323,18 @@ class Exact(NamedTuple):
     def at(self, scale: int) -> Rows:
         """The same numbers on a finer grid."""
         return [[x << (scale - self.scale) for x in row] for row in self.rows]
+
+    @property
+    def bits(self) -> int:
+        """Of the largest number."""
+        return max((abs(x).bit_length() for row in self.rows for x in row), default=0)
+
+    def times(self, other: Exact, meter: Meter) -> Exact:
+        """The product, if that is not too much work."""
+        bits = max(self.bits, other.bits)
+        meter.multiply(len(self.rows) * len(other.rows) * len(other.rows[0]), bits)
+        meter.hold(len(self.rows) * len(other.rows[0]), 2 * bits)
+        return self @ other
 
     def __matmul__(self, other: Exact) -> Exact:
         columns = list(zip(*other.rows, strict=True))
@@ -334,15 +407,38 @@ class Places(NamedTuple):
 
 
 class Meter:
-    """How much work has been done; there is a limit."""
+    """How much work has been done, in units of about a nanosecond; there is a limit. The constants were measured."""
 
-    def __init__(self) -> None:
-        self.work = 0
+    def __init__(self, limit: int = MOST_WORK) -> None:
+        self.limit, self.work, self.bytes = limit, 0, 0
 
-    def spend(self, operations: int, bits: int) -> None:
-        """So many operations on integers of so many bits."""
-        self.work += operations * (bits + 4096)
-        holds(bits <= MOST_BITS and self.work <= MOST_WORK, "checking would take too long or too much memory")
+    def spend(self, work: int) -> None:
+        """So many units of work."""
+        self.work += work
+        holds(
+            self.work <= self.limit,
+            f"checking would take more than {self.limit} units of work (about a nanosecond each); allow more: --work N",
+        )
+
+    def hold(self, entries: int, bits: int) -> None:
+        """A table of integers of so many bits each."""
+        self.bytes += entries * (40 + bits // 8)
+        self.momentarily(0)
+
+    def momentarily(self, size: int) -> None:
+        """So many bytes, besides the tables."""
+        most = self.limit // WORK_PER_BYTE
+        holds(
+            self.bytes + size <= most, f"checking would take more than {most} bytes of memory; allow more: --work N, of which it has a 64th"
+        )
+
+    def add(self, operations: int, bits: int) -> None:
+        """So many additions, shifts or comparisons of integers of so many bits."""
+        self.spend(operations * (4096 + bits) // 28)
+
+    def multiply(self, operations: int, bits: int) -> None:
+        """So many products of two integers of so many bits, with what is done to them besides."""
+        self.spend(operations * (150 + bits // 3 + bits * bits // 1000))
 
 
 class Tables(NamedTuple):
@@ -380,23 +476,25 @@ class Tables(NamedTuple):
         return [max(column) for column in zip(*([x - row[m] for x in row] for row in self.PVOU), strict=True)]
 
 
-def tables(network: Network, semantics: str) -> Tables:
+def tables(network: Network, semantics: str, meter: Meter | None = None) -> Tables:
     """The exact tables of the network and enclosures of its attention."""
+    meter = meter or Meter()
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
     k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale)
     E, position = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale)
     query = Exact([list(map(add, row, position.rows[-1])) for row in E.rows], scale)
-    VOU = W["W_V"] @ (W["W_O"] @ W["W_U"])
-    EVOU, PVOU, EU = E @ VOU, position @ VOU, query @ W["W_U"]
-    QK = (query @ W["W_Q"]) @ W["W_K"].transposed()
-    EQKE, EQKP = QK @ E.transposed(), QK @ position.transposed()
+    VOU = W["W_V"].times(W["W_O"].times(W["W_U"], meter), meter)
+    EVOU, PVOU, EU = E.times(VOU, meter), position.times(VOU, meter), query.times(W["W_U"], meter)
+    QK = query.times(W["W_Q"], meter).times(W["W_K"].transposed(), meter)
+    EQKE, EQKP = QK.times(E.transposed(), meter), QK.times(position.transposed(), meter)
     n, d = map(int, network.divisor.split("/"))
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
     largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
     bits = 64 + min(3 * largest // 2, 2000)
-    A_low, A_high = attention(EQKE, n, d, bits)
-    b_low, b_high = attention(EQKP, n, d, bits)
+    A_low, A_high = attention(EQKE, n, d, bits, meter)
+    b_low, b_high = attention(EQKP, n, d, bits, meter)
     common = max(EVOU.scale, EU.scale, 256)
+    meter.hold(len(E.rows) * (len(EVOU.rows[0]) + len(EU.rows[0])), EVOU.bits + common)
     values = EVOU.at(common), PVOU.at(common), EU.at(common)
     own = values[2]
     if semantics == FLOAT32:
@@ -404,19 +502,22 @@ def tables(network: Network, semantics: str) -> Tables:
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
     ends = ([list(accumulate(sorted(row[:-1]), initial=0)) for row in rows] for rows in (b_low, b_high))
     places = [Places(low, high) for low, high in zip(*ends, strict=True)]
-    return Tables(len(E.rows), len(EU.rows[0]), k, common, bits, *values, own, A_low, A_high, b_low, b_high, places, Meter())
+    return Tables(len(E.rows), len(EU.rows[0]), k, common, bits, *values, own, A_low, A_high, b_low, b_high, places, meter)
 
 
-def attention(scores: Exact, n: int, d: int, bits: int) -> tuple[Rows, Rows]:
+def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows]:
     """Enclosures of 2^bits exp((scores - largest of the row) / sqrt(n / d))."""
     root_scale = bits + 256
     root = isqrt((d << 2 * root_scale) // n)  # sqrt(d / n) lies between root and root + 1, over 2^root_scale
     y_scale = bits + 16
     down = scores.scale + root_scale - y_scale
+    meter.hold(2 * len(scores.rows) * len(scores.rows[0]), bits)
     low, high = [], []
     for row in scores.rows:
         top = max(row)
         ends = [((top - x) * root >> down, -(-(top - x) * (root + 1) >> down)) for x in row]
+        visible = sum(least < bits << y_scale for least, _ in ends)
+        meter.spend(2000 * len(row) + visible * (7000 + bits * bits // 4))
         enclosures = [exp_minus(least, y_scale, bits) for least, _ in ends]
         # exp(-y) >= exp(-least) (1 - (most - least)) for y between least and most
         low.append([max(a - (a * (y[1] - y[0]) >> y_scale) - 1, 0) for (a, _), y in zip(enclosures, ends, strict=True)])
@@ -525,7 +626,9 @@ def count_at_least_zero(start: int, positions: list[Counter[int]], meter: Meter)
         certain *= sizes[i]
         if sums:
             low = min(entries)
-            meter.spend(len(entries), sums.bit_length() + width * (max(entries) - low))
+            size = sums.bit_length() + width * (max(entries) - low)
+            meter.add(len(entries), size)
+            meter.momentarily(4 * size // 8)
             new = 0
             for entry, times in entries.items():
                 new += (sums if times == 1 else sums * times) << width * (entry - low)
@@ -596,7 +699,7 @@ class Rounded(NamedTuple):
     def count_class(self, gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
         """How many of them contain every wanted token and none that is gone, by inclusion and exclusion."""
         banned, wanted = set(gone), set(wanted)
-        meter.spend(sum(map(len, self.D)), 0)
+        meter.add(2 ** len(wanted) * sum(map(len, self.D)), 0)
         if banned & wanted:
             return 0
         others = [Counter(x for t, x in row.items() if t not in banned and t not in wanted) for row in self.D]
@@ -641,6 +744,8 @@ def check_cubic(T: Tables, witness: Json) -> int:
     correct = 0
     direct = [[max(others(T.EU[q], m), default=0) - T.own[q][m] for m in range(T.v)] for q in range(T.v)]
     for m in range(T.v):
+        T.meter.multiply((m + 1) * (T.out + 3 * (m + 1) + T.k * T.k), (T.bits + T.scale) // 2)
+        T.meter.add(2 * T.k * T.out, T.scale)
         D = T.worst_position(m)
         harm = [max(others(list(map(add, row, D)), m), default=0) - row[m] for row in T.EVOU[: m + 1]]
         for q in range(m + 1):
@@ -692,6 +797,7 @@ def check_gaps(T: Tables, witness: Json) -> int:
     (gaps,) = fields(witness, "gaps", "the witness of rule gaps")
     correct = 0
     for m, by_query in enumerate(items(gaps, "gaps", T.v)):
+        T.meter.add(2 * (T.k + m + 1) * T.out + 2 * (m + 1) * (T.out + m + 1), T.scale)
         D = T.worst_position(m)
         W = list(accumulate((max(others(row, m), default=row[m]) - row[m] for row in T.EVOU[: m + 1]), max))
         label = others([x - T.EVOU[m][m] for x in T.EVOU[m]], m)
@@ -710,6 +816,7 @@ def check_gaps(T: Tables, witness: Json) -> int:
                     gap <= m and (q == m or q <= m - gap),
                     f"gaps[{m}][{q}][{c}] = {gap} is outside its range: a token is nearer to the label",
                 )
+                T.meter.multiply(4 * T.out, (T.bits + T.scale) // 2)
                 if all(gap_holds(at_label, x, W[m - gap], *ends) for ends in ratios(T, q, m, c, least[m - gap], most[m - gap])):
                     free = c - (q != m)
                     correct += comb(T.k - 1, free) * (m - gap + 1) ** free
@@ -763,6 +870,7 @@ def check_pools(T: Tables, witness: Json) -> int:
         w = integers(weights, 1, LARGE, f"labels[{m}].weights", T.out)
         r = integers(token_harms, -LARGE, LARGE, f"labels[{m}].token_harms", m + 1)
         p = integers(position_harms, -LARGE, LARGE, f"labels[{m}].position_harms", T.k)
+        T.meter.multiply((2 * (m + 1) + T.k) * T.out, max(T.scale, max(w).bit_length()))
         bounds = partial(bounds_all, w, m)
         for t in range(m + 1):
             holds(bounds(V[t], V[t][m], r[t] << up), f"labels[{m}].token_harms[{t}] is too small")
@@ -797,6 +905,7 @@ def bounds_all(weights: Row, m: int, row: Row, own: int, limit: int) -> bool:
 
 def pool_harms(T: Tables, m: int, queries: Row, token_scales: Row, position_scales: Row, r: Row, p: Row, s: Row) -> Harms:
     """harms[i][t]: upper bounds for every query of the pool; at the last position the query's own."""
+    T.meter.multiply(2 * len(queries) * (m + 1 + T.k) + 3 * T.k * (m + 1), max(T.bits, max(token_scales + position_scales).bit_length()))
     A_low, A_high = scaled(T.A_low, queries, token_scales, m + 1), scaled(T.A_high, queries, token_scales, m + 1)
     b_low, b_high = scaled(T.b_low, queries, position_scales, T.k), scaled(T.b_high, queries, position_scales, T.k)
     least, most = list(map(min, zip(*A_low, strict=True))), list(map(max, zip(*A_high, strict=True)))
@@ -847,7 +956,7 @@ class Pair:
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
         if (o, up) not in self._terms:
-            self.T.meter.spend(self.T.k * (self.m + 1), self.T.bits + self.T.scale)
+            self.T.meter.multiply(4 * self.T.k * (self.m + 1), self.T.bits + self.T.scale // 2)
             if len(self._terms) * self.T.k * (self.m + 1) > 1 << 22:
                 self._terms.clear()
             tokens = [range(self.m + 1)] * (self.T.k - 1) + [(self.q,)]
@@ -867,7 +976,7 @@ class Pair:
         sum is then at most own + (sum of b - least b) M + (least b) g, as g <= M.
         """
         T, m, q = self.T, self.m, self.q
-        T.meter.spend(m + 1, T.bits + T.scale)
+        T.meter.multiply(m + 1, (T.bits + T.scale) // 2)
         rest = self.worst[o] + T.EU[q][o] - T.own[q][m]
         values = [row[o] - row[m] + rest for row in T.EVOU[: m + 1]]
         scaled = [d * hi if d > 0 else d * lo for d, lo, hi in zip(values, T.A_low[q], T.A_high[q], strict=False)]
@@ -885,7 +994,7 @@ class Pair:
         tokens in different places it is enough to try the two best places of each.
         """
         rows = [{t: x for t, x in row.items() if t not in gone} for row in self.terms(o, up=True)]
-        self.T.meter.spend(sum(map(len, rows)), 0)
+        self.T.meter.add(2 * sum(map(len, rows)), 0)
         missing = [t for t in wanted if t != self.q]
         if not all(rows) or len(missing) > self.T.k - 1 or wanted & gone:
             return True  # no such sequence
@@ -896,10 +1005,12 @@ class Pair:
 
     def is_right(self, sequence: Row, harmful: Row) -> bool:
         """Whether all outputs that might win certainly stay below the label."""
+        self.T.meter.multiply(6 * len(sequence) * len(harmful), (self.T.bits + self.T.scale) // 2)
         return all(sum(self.term(o, i, t, up=True) for i, t in enumerate(sequence)) < 0 for o in harmful)
 
     def is_wrong(self, sequence: Row) -> bool:
         """Whether some output is certainly not below the label."""
+        self.T.meter.multiply(6 * len(sequence) * self.T.out, (self.T.bits + self.T.scale) // 2)
         outputs = others(list(range(self.T.out)), self.m)
         return any(sum(self.term(o, i, t, up=False) for i, t in enumerate(sequence)) >= 0 for o in outputs)
 
@@ -915,7 +1026,9 @@ def pairs_of(T: Tables, witness: Json, names: str) -> Iterable[tuple[Pair, list[
         m = integer(label, 0, min(T.v, T.out) - 1, where + ".label")
         q = integer(query, 0, m, where + ".query")
         holds((m, q) > before, f"{where}: pairs are not in ascending order, or one occurs twice")
-        worst = T.worst_position(m) if m != before[0] else worst
+        if m != before[0]:
+            T.meter.add(2 * T.k * T.out, T.scale)
+            worst = T.worst_position(m)
         before = (m, q)
         yield Pair(T, m, q, worst), rest, where
 
@@ -925,6 +1038,7 @@ def sequences_of(pair: Pair, value: Json, order: Row, where: str) -> list[Rows]:
     before: Row | None = None
     by_class: list[Rows] = [[] for _ in range(len(order) + 1)]
     for number, listed in enumerate(items(value, where)):
+        pair.T.meter.add(3 * (pair.T.k + len(order)), 0)
         tokens = integers(listed, 0, pair.m, f"{where}[{number}]", pair.T.k - 1)
         holds(before is None or before < tokens, f"{where}: sequences are not in ascending order, or one occurs twice")
         holds(max([*tokens, pair.q]) == pair.m, f"{where}[{number}] does not have the label {pair.m}")
@@ -1055,7 +1169,7 @@ def check_strategy(strategy: Json, rule: str) -> None:
         holds(same, f"{name} with {parameter}={value!r:.60} is not a sound strategy")
 
 
-def checked_claims(data: bytes, network: Network) -> Checked:
+def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     """The claims of a certificate about this network, if it proves them; raises with the reason otherwise."""
     certificate = parse(data, "the certificate")
     well_formed(isinstance(certificate, dict) and certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
@@ -1089,7 +1203,7 @@ def checked_claims(data: bytes, network: Network) -> Checked:
     rule, witness = fields(lower, "rule witness", "lower")
     well_formed(isinstance(rule, str) and rule in LOWER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(LOWER_RULES)}")
     check_strategy(strategy, rule)
-    T = tables(network, semantics)
+    T = tables(network, semantics, Meter(work))
     proven = LOWER_RULES[rule](T, witness)
     holds(at_least <= proven, f"the witness proves {proven} sequences right, fewer than the {at_least} claimed")
     if at_most is not None:
@@ -1102,7 +1216,7 @@ def checked_claims(data: bytes, network: Network) -> Checked:
     most = "" if at_most is None else f" and at most {at_most}"
     about = "over the real numbers" if semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
     reason = f"at least {at_least}{most} of {total} sequences are answered right, {about}; scores are divided by sqrt({network.divisor})"
-    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics, tuple(model["assumptions"]))
+    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics, network.assumptions)
 
 
 def check_model(model: Json, network: Network) -> tuple[int, int, int]:
@@ -1117,17 +1231,16 @@ def check_model(model: Json, network: Network) -> tuple[int, int, int]:
         holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
     holds(divisor == network.divisor, f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor:.60})")
     holds(sha256 == network.sha256(), "the certificate is about other weights: their SHA-256 differs")
-    v, out, d_model, d_head, k = (found[name] for name in names.split())
+    v, out, k = found["d_vocab"], found["d_vocab_out"], found["n_ctx"]
     n, d = map(int, divisor.split("/"))
-    small = max(v, out) * max(v, d_head) * d_model <= 1 << 27 and v * v * k <= 1 << 24 and k <= 512
-    holds(small and d <= n << 200 and n <= d << 200 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
+    holds(k <= 512 and d <= n << 200 and n <= d << 200 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
     return v, k, out
 
 
-def check(certificate: bytes, network: Network | bytes) -> Checked:
+def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -> Checked:
     """The verdict on a certificate, for a network or the bytes of a safetensors file. Raises nothing but interrupts."""
     try:
-        return checked_claims(certificate, read_safetensors(network) if isinstance(network, bytes) else network)
+        return checked_claims(certificate, read_safetensors(network) if isinstance(network, bytes) else network, work)
     except MalformedError as error:
         return Checked(Verdict.MALFORMED, str(error))
     except RejectedError as error:
@@ -1136,17 +1249,39 @@ def check(certificate: bytes, network: Network | bytes) -> Checked:
         return Checked(Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
 
 
-def main(arguments: list[str]) -> int:
+USAGE = "usage: python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--work N]"
+OPTIONS = {"--n-heads": "n_heads", "--normalization": "normalization_type", "--work": "work"}
+
+
+def arguments_of(words: list[str]) -> tuple[str, str, dict[str, str]]:
+    """Certificate, model, and what the options say."""
+    files, said = [], {}
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in OPTIONS:
+            said[OPTIONS[name]] = value if equals else next(rest, "")
+        else:
+            files.append(word)
+    work = said.get("work", "1")
+    well_formed(len(files) == 2 and work.isascii() and work.isdigit() and 0 < len(work) <= 30, USAGE)
+    return files[0], files[1], said
+
+
+def main(words: list[str]) -> int:
     """`python -m compactproofs.checker CERTIFICATE MODEL`"""
-    if len(arguments) != 2:
-        sys.stderr.write("usage: python -m compactproofs.checker CERTIFICATE MODEL.safetensors\n")
-        return Verdict.MALFORMED.value
     try:
-        checked = check(read_bytes(arguments[0], "certificate"), read_bytes(arguments[1], "model"))
+        certificate, model, told = arguments_of(words)
+        work = int(told.pop("work", MOST_WORK))
+        beside = Path(model).with_name("config.json")
+        config = read_bytes(str(beside), "configuration") if beside.is_file() else None
+        network = read_safetensors(read_bytes(model, "model"), config, told)
+        checked = check(read_bytes(certificate, "certificate"), network, work)
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))
-    said = f"{checked.verdict.name.lower()}: {checked.reason}\n"
-    sys.stdout.write(said.encode("ascii", "backslashreplace").decode("ascii"))
+    lines = [f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)]
+    for line in lines:
+        sys.stdout.write("".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in line) + "\n")
     return checked.verdict.value
 
 

@@ -14,7 +14,7 @@ from compactproofs.counting.sampling import sample
 from compactproofs.errors import TaskError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
-from compactproofs.tasks import AbstractTask, task_for
+from compactproofs.tasks import AbstractTask, check_fits, task_for
 from compactproofs.version import __version__
 
 DEFAULT_SECONDS = 60.0
@@ -88,6 +88,7 @@ def accuracy(
         ('sampling', True)
     """
     task = task_for(weights) if task is None else task
+    check_fits(task, weights)
     memory = Shared(weights, task) if shared is None else shared
     memory.require(weights, task)
     if samples is not None and samples < 1:

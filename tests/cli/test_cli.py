@@ -140,9 +140,14 @@ def test_json_to_a_file_keeps_the_text_on_standard_output(small_model, tmp_path)
 def test_assumptions_are_printed_and_kept(tmp_path):
     path = tmp_path / "bare.safetensors"
     save_file({n: np.array(t) for n, t in random_weights(0).tensors.items()}, path)
-    result = run("prove", path, "--json", "-")
-    assert "note: no config found" in result.stderr
-    assert "no config found" in json.loads(result.stdout)[0]["assumptions"][0]
+    refused = run("prove", path, check=False)
+    assert refused.returncode == 2 and "--n-heads 1 --normalization none" in refused.stderr and refused.stdout == ""
+    result = run("prove", path, "--n-heads", 1, "--normalization", "none", "--json", "-")
+    assert "note: one attention head, because the user said so" in result.stderr and "note: no config found" in result.stderr
+    (proof,) = json.loads(result.stdout)
+    assert "no config found" in " ".join(proof["assumptions"])
+    assert proof["theorem"].endswith(f" Assumed about the model: {'; '.join(proof['assumptions'])}.")
+    assert "sequences of 3 tokens from 0 to 4" in proof["theorem"]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +160,8 @@ def test_assumptions_are_printed_and_kept(tmp_path):
         (["accuracy", "max-of-4", "--task", "median"], "known tasks: max"),
         (["accuracy", "max-of-4", "--samples", "0"], "samples=0 must be at least 1"),
         (["accuracy", "max-of-4", "--samples", "10", "--confidence", "1"], "confidence=1.0 must lie"),
+        (["accuracy", "max-of-4", "--confidence", "0.9"], "give --samples N too"),
+        (["accuracy", "max-of-20", "--samples", "1000000000000", "--seconds", "1"], "sampling 1000000000000 sequences would take about"),
         (["train", "--out", "x", "--seeds", "5:1"], "expected a range such as 0:151"),
         (["train", "--out", "x", "--seeds", "abc"], "expected a range such as 0:151"),
         (["train", "--out", "x", "--task", "median"], "only the task 'max'"),
@@ -235,10 +242,15 @@ def test_several_certificates_go_to_a_folder(small_model, tmp_path):
 def test_certificates_that_cannot_be_written_are_refused_at_once(small_model, tmp_path):
     for arguments, words in (
         (["--strategy", "brute-force", "--certificate", tmp_path / "c.json"], "checking it means repeating it"),
-        (["--strategy", "cubic", "--certificate", tmp_path / "no" / "c.json"], "folder that exists"),
-        (["--strategy", "cubic", "--certificate", tmp_path], "name of a file"),
+        (["--strategy", "cubic", "--certificate", tmp_path / "no" / "c.json"], "does not exist"),
+        (["--strategy", "cubic", "--certificate", tmp_path], "expected the name of a file"),
         (["--strategy", "cubic", "--certificate", tmp_path / "c.json", "--semantics", "float16"], "unknown semantics"),
-        (["--family", "subcubic", "--certificate", small_model], "a file of that name exists"),
+        (["--family", "subcubic", "--certificate", small_model], "a file has that name"),
+        (["--strategy", "cubic", "--certificate", small_model], "which this command reads"),
+        (["--semantics", "float16"], "unknown semantics"),
+        (["--semantics", "float32-any-order"], "give --certificate PATH too"),
+        (["--strategy", "cubic", "--variant", "foo"], "variants: repaired, published, both"),
+        (["--seconds", "0"], "--seconds 0: expected a positive number"),
         (["--family", "subcubic", "--semantics", "float16", "--certificate", tmp_path / "c"], "unknown semantics"),
     ):
         result = run("prove", small_model, *arguments, check=False)

@@ -13,7 +13,7 @@ def test_a_model_gives_json_alone_on_standard_output(tmp_path):
     path = tmp_path / "small.safetensors"
     cp.save(random_weights(0), path)
     data = json.loads(run("interpret", path, "--json", "-").stdout)
-    keys = {"sizes", "statistics", "histograms", "arrays", "ablations", "weights_sha256", "assumptions", "seconds", "version"}
+    keys = {"sizes", "statistics", "histograms", "arrays", "ablations", "weights_sha256", "assumptions", "seconds", "version", "producer"}
     assert data.keys() == keys
     expected = cp.interpret(random_weights(0)).as_json()
     assert data["statistics"] == expected["statistics"] and data["ablations"] == expected["ablations"]

@@ -15,6 +15,7 @@ def test_a_model_and_then_its_results(tmp_path):
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
     again = tmp_path / "again.html"
     data = json.loads(run("report", tmp_path / "page.results", "--out", again, "--json", "-").stdout)
+    assert data.pop("producer").startswith("compactproofs ")
     assert data == {"report": str(again), "bytes": page.stat().st_size, "models": ["small"], "figures": []}
     assert again.read_bytes() == page.read_bytes()
 

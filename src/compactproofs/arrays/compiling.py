@@ -41,7 +41,7 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-class _CompileClock(event.Listener):  # type: ignore[misc]
+class _CompileClock(event.Listener):
     """Wall time during which any thread of this process was compiling."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class _CompileClock(event.Listener):  # type: ignore[misc]
 
 
 _clock = _CompileClock()
-event.register("numba:compile", _clock)
+event.register("numba:compile", _clock)  # type: ignore[no-untyped-call]
 
 
 def compile_seconds() -> float:

@@ -297,8 +297,8 @@ def _minimum(x: Interval, y: Interval) -> Interval:
 def _summed(x: Interval, axis: int, summation: Callable[..., Any]) -> Interval:
     """A sum or running sums: |computed - exact| <= gamma_n sum |x_i| for any order, with n the number of terms.
 
-    No absolute error: if sum |x_i| < 2^-1021, all partial sums are exact; if not, gamma_{n+2} sum |x_i| is at least (n + 2) 2^-1074, so that
-    its own underflow, half of 2^-1074, leaves more than gamma_{n+1} sum |x_i|.
+    No absolute error: if sum |x_i| < 2^-1021, all partial sums are exact; if not, gamma_{n+2} sum |x_i| is at least (n + 2) 2^-1074, so
+    that its own underflow, half of 2^-1074, leaves more than gamma_{n+1} sum |x_i|.
     """
     gamma = rounding.gamma_upper(x.shape[axis] + 2)
     with np.errstate(invalid="ignore", over="ignore"):

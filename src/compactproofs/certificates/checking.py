@@ -6,6 +6,7 @@ import os
 
 from compactproofs import checker
 from compactproofs.certificates.certificate import Certificate
+from compactproofs.errors import ModelError
 from compactproofs.model.weights import Weights
 
 
@@ -13,15 +14,25 @@ def network(weights: Weights) -> checker.Network:
     """The same network as the checker sees it: raw bytes."""
     divisor = weights.score_divisor_squared
     tensors = {name: (*tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
-    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}")
+    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}", weights.assumptions)
 
 
-def check(certificate: str | os.PathLike[str] | Certificate, model: Weights | str | os.PathLike[str]) -> checker.Checked:
+def check(
+    certificate: str | os.PathLike[str] | Certificate,
+    model: Weights | str | os.PathLike[str],
+    *,
+    n_heads: int | None = None,
+    normalization: str | None = None,
+    work: int | None = None,
+) -> checker.Checked:
     """The stand-alone checker's verdict on a certificate, with the reason.
 
     Args:
         certificate: a file, or a `Certificate`.
         model: weights, the name of a bundled model, or a model file in any layout that `load` reads.
+        n_heads: as for `load`.
+        normalization: as for `load`.
+        work: units of work, about a nanosecond each, that the check may take; by default a minute's worth.
 
     Example:
         >>> import compactproofs as cp
@@ -29,6 +40,8 @@ def check(certificate: str | os.PathLike[str] | Certificate, model: Weights | st
         >>> cp.check(cp.prove(weights, "cubic").certificate, weights).verdict
         <Verdict.ACCEPTED: 0>
     """
+    if not isinstance(model, Weights | str | os.PathLike):
+        raise ModelError(f"a {type(model).__name__} was given for a model; expected Weights, the name of a bundled model, or a path")
     if isinstance(certificate, Certificate):
         data = certificate.data
     else:
@@ -39,5 +52,5 @@ def check(certificate: str | os.PathLike[str] | Certificate, model: Weights | st
     if not isinstance(model, Weights):
         from compactproofs.model.zoo import resolve
 
-        model = resolve(os.fspath(model))
-    return checker.check(data, network(model))
+        model = resolve(os.fspath(model), n_heads=n_heads, normalization=normalization)
+    return checker.check(data, network(model), checker.MOST_WORK if work is None else work)

@@ -46,7 +46,7 @@ def certify(
         weights: the model.
         task: max-of-K.
         details: what the strategy left in `Bound.details`, if it has been run.
-        correct_at_least: what has been proven. The certificate claims just what its witness proves; if that is less, see `_require_agreement`.
+        correct_at_least: what has been proven. The certificate claims just what its witness proves; less is an alarm.
         correct_at_most: the same for an upper bound. None: no upper bound.
         semantics: `real`, or `float32-any-order` for a claim about the float32 forward pass.
     """
@@ -119,7 +119,7 @@ def _require_agreement(
             confirmed = checker.check_pairs(tables, _lower_witness(ThresholdBest(), weights, task, tables, None))
     if confirmed < claimed:
         raise DisagreementError(
-            f"{strategy.label} claims at least {claimed} of {task.total} right sequences, and the checker's exact arithmetic cannot confirm it",
+            f"{strategy.label} claims at least {claimed} of {task.total} right sequences, the checker cannot confirm it exactly",
             subject,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -123,6 +122,6 @@ def _is_ours(path: Path, ours: Recognise) -> bool:
 
 def _same_file(one: Path, other: Path) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return one.samefile(other)
     except OSError:
         return one.absolute() == other.absolute()

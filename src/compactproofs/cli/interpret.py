@@ -50,7 +50,11 @@ def interpret(
     models = []
     with progress_bar("measuring models") as progress:
         for path in paths:
-            models.append(measure(load(path, n_heads=n_heads, normalization=normalization), samples=samples, exact_ablations=exact_ablations, seed=seed))
+            models.append(
+                measure(
+                    load(path, n_heads=n_heads, normalization=normalization), samples=samples, exact_ablations=exact_ablations, seed=seed
+                )
+            )
             if progress is not None:
                 progress(len(models), len(paths))
     for assumption in dict.fromkeys(a for measured in models for a in measured.assumptions):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -67,7 +68,7 @@ def main() -> None:
         note(f"error: {error.strerror or error}{where}; is there room, and may this user read and write there?")
         sys.exit(2)
     except SystemExit as error:
-        if error.code == INTERRUPTED:  # threads in compiled code would keep the process for as long as they like
+        if error.code == INTERRUPTED and threading.active_count() > 1:  # compiled code would keep the process for as long as it likes
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(INTERRUPTED)

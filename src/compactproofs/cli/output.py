@@ -32,9 +32,7 @@ HeadsOption = Annotated[
 
 NormalizationOption = Annotated[
     str | None,
-    typer.Option(
-        "--normalization", metavar="none|LN|LNPre|RMS", help="Normalisation, where the model file cannot tell. Supported: none."
-    ),
+    typer.Option("--normalization", metavar="none|LN|LNPre|RMS", help="Normalisation, where the model file cannot tell. Supported: none."),
 ]
 
 TaskOption = Annotated[str, typer.Option("--task", metavar="SPEC", help="What the right output is. Known: max.")]

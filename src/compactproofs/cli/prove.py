@@ -85,11 +85,11 @@ def prove(
     try:
         with progress_bar("proving") as progress:
             for proof in prove_many(weights, chosen, problem, upper=upper, seconds=seconds, progress=progress):
-                proofs.append(proof)  # noqa: PERF402, one by one: an interrupt must not lose them
+                proofs.append(proof)
     except KeyboardInterrupt:
         interrupted = True
-        done = f"{len(proofs)} of {len(chosen)} proofs" if len(chosen) > 1 else "what has been proven so far" if proofs else "nothing yet"
-        note(f"interrupted; {done}:")
+        done = f"; {len(proofs)} of {len(chosen)} proofs:" if len(chosen) > 1 else "; what has been proven so far:"
+        note(f"interrupted{done if proofs else ' before anything was proven'}")
     if max_flops is not None and proofs:  # counting depends on the weights, so some turn out longer than their sizes say
         proofs = _short(proofs, max_flops)
     proofs.sort(key=lambda proof: proof.flops)

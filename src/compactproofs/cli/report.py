@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compactproofs.cli.destination import make_folder, mentions_us
-from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, NormalizationOption, Output, inputs_of, progress_bar, require_seconds
+from compactproofs.cli.output import (
+    ForceOption,
+    HeadsOption,
+    JsonOption,
+    NormalizationOption,
+    Output,
+    inputs_of,
+    progress_bar,
+    require_seconds,
+)
 
 if TYPE_CHECKING:
     from compactproofs.model.weights import Weights

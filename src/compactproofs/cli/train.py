@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compactproofs.cli.destination import make_folder
-from compactproofs.cli.output import ForceOption, JsonOption, Output, progress_bar
+from compactproofs.cli.output import ForceOption, JsonOption, Output, note, progress_bar
 from compactproofs.errors import CompactProofsError
 
 
@@ -36,8 +36,12 @@ def train(
 
     make_folder("--out", out)
     recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, d_head=d_head, steps=steps, task=task)
-    with progress_bar(f"training {len(wanted)} x {recipe.name}") as progress:
-        models = {m.seed: m for m in train_seeds(recipe, wanted, out=out, workers=workers, progress=progress)}
+    try:
+        with progress_bar(f"training {len(wanted)} x {recipe.name}") as progress:
+            models = {m.seed: m for m in train_seeds(recipe, wanted, out=out, workers=workers, progress=progress)}
+    except KeyboardInterrupt:
+        note(f"interrupted; finished seeds are kept in {out}, the same command goes on")
+        raise typer.Exit(130) from None
     rows = []
     with progress_bar("measuring accuracy") as progress:
         for done, seed in enumerate(wanted):

@@ -19,7 +19,8 @@ Altogether the hypothesis gives S_o - S_m <= -threshold (1 - u) + (2.4 + 1.2) T 
 8 = 3.6 * 2.2 also absorbing the rounding of T and of threshold. Absolute errors: each of the k attention weights may be off by a further
 2^-1074 (underflow, or an exponent below -800), which B~ multiplies by at most b; each product A~ B~ may be off by 2^-1075; tolerance * Z by
 2^-1075; T itself, a sum of products of numbers that may be subnormal, by 2^-1070, times sum A <= k. Additions are exact where they are
-subnormal. Together less than 2^-1060 k (b + T + 2), and floor is 2^60 times that. Nothing is scaled after floor is added. If d > 0.1, or if any table entry is infinite or NaN,
+subnormal. Together less than 2^-1060 k (b + T + 2), and floor is 2^60 times that. Nothing is scaled after floor is added. If d > 0.1, or
+if any table entry is infinite or NaN,
 tolerance and floor are infinite, and no comparison succeeds. The bounds d, D, b, T are themselves computed with a few roundings each,
 a relative 2^-50 that the factors 1.1, 1.2 and 8 leave room for. QED.
 

@@ -57,7 +57,7 @@ def sample(
     if done < samples:
         estimate = duration(budget.used * samples / max(done, 1))
         raise InfeasibleError(
-            f"sampling {samples} sequences would take about {estimate}, more than the {seconds:g} s allowed. Allow more (--seconds), or ask "
-            "for fewer (--samples)."
+            f"sampling {samples} sequences would take about {estimate}, more than the {seconds:g} s allowed. Allow more (--seconds), or "
+            "ask for fewer (--samples)."
         )
     return ExactCount(correct, samples, undecided, exactly)

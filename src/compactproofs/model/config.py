@@ -131,7 +131,7 @@ def interpret(config: Mapping[str, Any] | None, found: Found, told: Told = Told(
     """
     said = {name: parse_value(value) for name, value in (config or {}).items()}
     for name, value in told.fields().items():
-        if name in said and not _agree(said[name], value):
+        if name in said and not agree(said[name], value):
             raise ModelError(f"{name}={value} was asked for, but the configuration says {name}={_brief(said[name])}")
     values = {**told.fields(), **said}
     for name, (allowed, reason) in _REQUIRED.items():
@@ -156,7 +156,7 @@ def _require_decided(values: Mapping[str, Any], found: Found) -> None:
         what, options, arguments = zip(*doubts, strict=True)
         raise ModelError(
             f"neither the tensors nor a configuration say {', nor '.join(what)}. If you know, say so: {' '.join(options)} "
-            f"(in Python {', '.join(arguments)}), or put n_heads and normalization_type into the metadata or into config.json beside the file"
+            f"(in Python {', '.join(arguments)}), or put n_heads and normalization_type into the metadata or config.json beside the file"
         )
 
 
@@ -175,7 +175,7 @@ def _unknown(values: Mapping[str, Any]) -> list[str]:
 
 def _unsaid(config: Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[str]:
     if not config:
-        return ["no config found: one layer, attention only, the last position sees every position, learned positions"]
+        return ["no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions"]
     words = {"n_layers": "one layer", "attn_only": "attention only"}
     missing = [name for name in words if name not in values]
     return [f"config does not mention {', '.join(missing)}: assumed {', '.join(words[name] for name in missing)}"] if missing else []
@@ -185,8 +185,9 @@ def _source(name: str, said: Mapping[str, Any]) -> str:
     return "config field" if name in said else "the option"
 
 
-def _agree(said: Any, told: Any) -> bool:
-    return same_value(said, told) or (told == "none" and any(same_value(said, absent) for absent in _ABSENT))
+def agree(one: Any, other: Any) -> bool:
+    """Whether two values of a field mean the same: equal, or both of them "nothing"."""
+    return same_value(one, other) or all(any(same_value(value, absent) for absent in _ABSENT) for value in (one, other))
 
 
 def _score_divisor(values: Mapping[str, Any], d_head: int, bridge_layout: bool) -> tuple[Fraction, tuple[str, ...]]:

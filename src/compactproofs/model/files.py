@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from compactproofs.errors import ModelError
-from compactproofs.model.config import SIZE_FIELDS, Found, Told, interpret, parse_value, same_value
+from compactproofs.model.config import SIZE_FIELDS, Found, Told, agree, interpret, parse_value
 from compactproofs.model.layouts import recognise
 from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
 from compactproofs.model.weights import Weights
@@ -188,7 +188,7 @@ def _config_of(cfg: Any) -> dict[str, Any]:
 def _merged(metadata: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
     """Metadata and config.json together; they may not contradict each other."""
     for name in sorted(metadata.keys() & beside.keys()):
-        if not same_value(parse_value(metadata[name]), parse_value(beside[name])):
+        if not agree(parse_value(metadata[name]), parse_value(beside[name])):
             raise ModelError(f"the file's metadata says {name}={metadata[name]!r:.80}, config.json beside it says {_short(beside[name])}")
     return {**beside, **metadata}
 

@@ -61,7 +61,9 @@ class ModelResults:
         damaged = [part for part, kind in kinds.items() if not isinstance(parts[part], kind)]
         damaged += [name for name in TABLES if name not in tables]
         if damaged or not all(isinstance(proof, dict) for proof in parts["proofs"]):
-            raise ReportError(f"{folder}: the results are damaged ({', '.join(damaged) or 'proofs'}). Make them again with 'compactproofs report MODEL'")
+            raise ReportError(
+                f"{folder}: the results are damaged ({', '.join(damaged) or 'proofs'}). Make them again with 'compactproofs report MODEL'"
+            )
         return cls(**parts, tables=tables)
 
 
@@ -74,7 +76,9 @@ def require_results_folder(folder: Path, force: bool) -> None:
     except (OSError, ValueError, AttributeError):
         ours = False
     if not ours:
-        raise ReportError(f"{folder}, where the results would go, is not ours; choose another name for the report, or replace it with --force")
+        raise ReportError(
+            f"{folder}, where the results would go, is not ours; choose another name for the report, or replace it with --force"
+        )
 
 
 def read_all(folder: Path) -> list[ModelResults]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compactproofs.errors import SweepError
+from compactproofs.errors import ModelError, SweepError
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.sweeps import parts
@@ -87,12 +87,12 @@ def run_plan(
     parts.import_duckdb()
     out.mkdir(parents=True, exist_ok=True)
     parts.remove_leftovers(out)
-    missing, failed = _missing(plan, out, retry_failed)
+    missing, twins, failed = _missing(plan, out, retry_failed)
     looked = time.perf_counter()
     keeper = _Keeper(plan, out, len(missing), progress)
     _run_all(plan, missing, workers, keeper)
-    for model in plan.models:  # files with the same content as one that was just done
-        with suppress(Exception):
+    for model in twins:
+        with suppress(ModelError):  # the file was readable a moment ago; the next sweep records what became of it
             parts.rows_for(out, plan, model, plan.load(model))
     with parts.open_results(out, plan.work) as results:
         rows = results.execute("SELECT count(*) FROM results WHERE status = ?", [FAILED]).fetchall()[0][0]
@@ -102,9 +102,10 @@ def run_plan(
     return SweepSummary(keeper.done, skipped, failed + keeper.failed, elapsed, rows, io_seconds, plan.work.digest)
 
 
-def _missing(plan: Plan, out: Path, retry_failed: bool) -> tuple[list[Path], int]:
-    """Models without results, and how many files are not models (which is recorded here). What is stale is put aside."""
+def _missing(plan: Plan, out: Path, retry_failed: bool) -> tuple[list[Path], list[Path], int]:
+    """Models without results; more files of the same content; and how many are not models (recorded here). What is stale is put aside."""
     missing: list[Path] = []
+    twins: list[Path] = []
     present: set[Path] = set()
     seen: set[str] = set()
     unreadable = 0
@@ -119,11 +120,11 @@ def _missing(plan: Plan, out: Path, retry_failed: bool) -> tuple[list[Path], int
         present.add(parts.part_of_model(out, plan, model, weights))
         rows = parts.rows_for(out, plan, model, weights)
         again = retry_failed and any(row["status"] == FAILED for row in rows or ())
-        if (again or rows is None) and parts.content_of(weights) not in seen:
+        if again or rows is None:
+            (twins if parts.content_of(weights) in seen else missing).append(model)
             seen.add(parts.content_of(weights))
-            missing.append(model)
     parts.put_aside(out, plan, present)
-    return missing, unreadable
+    return missing, twins, unreadable
 
 
 def _run_all(plan: Plan, missing: Iterable[Path], workers: AbstractWorkers, keeper: _Keeper) -> None:

@@ -54,7 +54,13 @@ def failed_model(plan: Plan, model: Path, error: BaseException, weights: Weights
 
 def columns_of_work(work: Work) -> Row:
     """The columns that are the same in every row of a sweep."""
-    return {"plan": work.digest, "version": work.version, "bounds": work.bounds, "upper_wanted": bool(work.upper), "seconds_allowed": float(work.seconds)}
+    return {
+        "plan": work.digest,
+        "version": work.version,
+        "bounds": work.bounds,
+        "upper_wanted": bool(work.upper),
+        "seconds_allowed": float(work.seconds),
+    }
 
 
 def compile_kernels(work: Work) -> None:
@@ -103,7 +109,7 @@ def _measured(work: Work, weights: Weights, shared: Shared) -> Row:
         result = accuracy(weights, seconds=work.seconds, shared=shared)
     except InfeasibleError:
         seed = work.sampling_seed
-        result = accuracy(weights, samples=work.samples, seed=seed)
+        result = accuracy(weights, samples=work.samples, seed=seed, seconds=None)
     first, second = [*np.linalg.svd(float_circuits(weights).EQKE, compute_uv=False).tolist(), 0.0][:2]
     return {
         "accuracy": result.accuracy,

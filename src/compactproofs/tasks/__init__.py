@@ -2,7 +2,7 @@
 
 import math
 
-from compactproofs.errors import TaskError
+from compactproofs.errors import ModelError, TaskError
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
 from compactproofs.tasks.max_of_k import MaxOfK
@@ -15,6 +15,7 @@ _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 
 def task_for(weights: Weights, spec: str = "max") -> AbstractTask:
     """The task named `spec`, sized for the model."""
+    require_weights(weights)
     if spec not in _TASKS:
         raise TaskError(f"unknown task {spec!r}; known tasks: {', '.join(sorted(_TASKS))}")
     task = _TASKS[spec](n_ctx=weights.n_ctx, d_vocab=weights.d_vocab)
@@ -22,8 +23,16 @@ def task_for(weights: Weights, spec: str = "max") -> AbstractTask:
     return task
 
 
+def require_weights(weights: object) -> None:
+    """Raise unless this is a model."""
+    if not isinstance(weights, Weights):
+        what = f"a {type(weights).__name__} was given for a model"
+        raise ModelError(f"{what}; expected Weights, such as zoo('max-of-4') or load(path)")
+
+
 def check_fits(task: AbstractTask, weights: Weights) -> None:
     """Raise unless the model reads the task's sequences and has an output for every label."""
+    require_weights(weights)
     if not isinstance(task, AbstractTask):
         raise TaskError(
             f"a {type(task).__name__} was given for a task; expected one such as MaxOfK(n_ctx={weights.n_ctx}, d_vocab={weights.d_vocab})"
@@ -38,9 +47,9 @@ def check_fits(task: AbstractTask, weights: Weights) -> None:
     largest = int(task.automaton.labels.max())
     if largest >= weights.d_vocab_out:
         raise TaskError(
-            f"the task has a label {largest}, but the model has only d_vocab_out={weights.d_vocab_out} outputs for d_vocab={weights.d_vocab} "
-            "tokens. If tokens without an output (a BOS, a separator, '=') are never among the inputs, save the model without their rows of "
-            "W_E; tokens that stand at fixed places are not supported yet"
+            f"the task has a label {largest}, but the model has only d_vocab_out={weights.d_vocab_out} outputs for its {weights.d_vocab} "
+            "tokens. If tokens without an output (a BOS, a separator, '=') are never among the inputs, save the model without their rows "
+            "of W_E; tokens that stand at fixed places are not supported yet"
         )
 
 
@@ -48,8 +57,8 @@ def _what_to_do(task: AbstractTask, weights: Weights) -> str:
     """How to make a model of another size fit a task."""
     if task.n_ctx < weights.n_ctx:
         return (
-            f"If the model attends causally and is read at position {task.n_ctx - 1}, save it with the first {task.n_ctx} rows of W_pos only; "
-            "else ask about sequences of the model's own length"
+            f"If the model attends causally and is read at position {task.n_ctx - 1}, save it with the first {task.n_ctx} rows of W_pos "
+            "only; else ask about sequences of the model's own length"
         )
     if task.n_ctx > weights.n_ctx:
         return f"The model reads {weights.n_ctx} tokens at most"

@@ -40,7 +40,7 @@ class LabellingAutomaton:
         if self.transitions.dtype.kind not in "iu" or self.labels.dtype.kind not in "iu":
             raise TaskError("automaton with states or labels that are not integers")
         inside = int(self.transitions.min()) >= 0 and int(self.transitions.max()) < n_states
-        good_labels = 0 <= int(self.labels.min()) and int(self.labels.max()) < 2**31
+        good_labels = int(self.labels.min()) >= 0 and int(self.labels.max()) < 2**31
         if not inside or not good_labels or not 0 <= self.start < n_states:
             raise TaskError(f"automaton with {n_states} states has a state or a label out of range")
         for name in ("transitions", "labels"):  # a copy of our own, in the machine's byte order

@@ -120,8 +120,10 @@ def test_rounded(data, up):
 
 
 def test_counting_beyond_the_limit_is_refused():
-    with pytest.raises(checker.RejectedError, match="too long or too much memory"):
+    with pytest.raises(checker.RejectedError, match="more than .* units of work .*--work N"):
         checker.count_at_least_zero(0, [Counter({-(2**40): 1, 2**40: 1})] * 3, checker.Meter())
+    with pytest.raises(checker.RejectedError, match="bytes of memory; allow more: --work N"):
+        checker.count_at_least_zero(0, [Counter({-(2**31): 1, 2**31: 1})] * 3, checker.Meter())
 
 
 @pytest.mark.parametrize("layout", [2, 3])
@@ -130,7 +132,8 @@ def test_read_safetensors(layout, tmp_path):
 
     weights = random_weights(0)
     tensors = {name: t[None] if layout == 3 and name in ("W_Q", "W_K", "W_V", "W_O") else t for name, t in weights.tensors.items()}
-    save_file(dict(tensors), tmp_path / "m.safetensors", {"attn_scale": "-1"})
+    said = {"attn_scale": "-1", "n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none", "task": "max"}
+    save_file(dict(tensors), tmp_path / "m.safetensors", said)
     found = checker.read_safetensors((tmp_path / "m.safetensors").read_bytes())
     assert found == network(weights) and found.sha256() == weights.sha256
 

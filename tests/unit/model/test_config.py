@@ -1,31 +1,72 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from compactproofs.errors import ModelError
-from compactproofs.model.config import interpret
+from compactproofs.model.config import Found, Told, interpret
 
-SIZES = {"d_vocab": 64, "d_vocab_out": 64, "d_model": 32, "d_head": 32, "n_ctx": 4}
+FOUND = Found({"d_vocab": 64, "d_vocab_out": 64, "d_model": 32, "d_head": 32, "n_ctx": 4})
+TOLD = Told(n_heads=1, normalization="none")
 GOOD = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none", "attn_scale": "-1"}
 
 
 def test_a_complete_config_leaves_nothing_to_assume():
-    meaning = interpret(GOOD, SIZES)
+    meaning = interpret(GOOD, FOUND)
     assert meaning.score_divisor_squared == 32
     assert meaning.assumptions == ()
 
 
 @pytest.mark.parametrize("config", [None, {}])
 def test_without_a_config_the_assumptions_are_stated(config):
-    (assumption,) = interpret(config, SIZES).assumptions
-    assert "no config found" in assumption
-    assert "attention scale 1/sqrt(d_head) = 1/sqrt(32)" in assumption
+    text = "; ".join(interpret(config, FOUND, TOLD).assumptions)
+    assert "one attention head, because the user said so; no normalisation, because the user said so; no config found: one layer" in text
+    assert "attention scale 1/sqrt(d_head) = 1/sqrt(32)" in text
 
 
 def test_an_incomplete_config_states_what_it_leaves_open():
-    text = " ".join(interpret({"n_ctx": 4}, SIZES).assumptions)
-    assert "does not mention n_layers, n_heads, attn_only, normalization_type" in text
+    text = " ".join(interpret({"n_heads": 1, "normalization_type": None}, FOUND).assumptions)
+    assert "does not mention n_layers, attn_only: assumed one layer, attention only" in text
     assert "does not mention attn_scale" in text
+
+
+@pytest.mark.parametrize(
+    ("config", "found", "told", "words"),
+    [
+        (None, FOUND, Told(), "how many heads .* nor whether there is a normalisation .* --n-heads 1 --normalization none"),
+        ({"n_ctx": 4}, FOUND, Told(n_heads=1), "say so: --normalization none .in Python normalization=.none.."),
+        (None, FOUND, Told(normalization="none"), "say so: --n-heads 1 .in Python n_heads=1."),
+        (None, replace(FOUND, n_heads=1), Told(), "say so: --normalization none"),
+    ],
+)
+def test_what_two_networks_have_in_common_is_not_guessed(config, found, told, words):
+    with pytest.raises(ModelError, match=words):
+        interpret(config, found, told)
+
+
+@pytest.mark.parametrize(
+    ("config", "told", "words"),
+    [
+        ({**GOOD, "n_heads": 4}, Told(n_heads=1), "n_heads=1 was asked for, but the configuration says n_heads=4"),
+        ({**GOOD, "normalization_type": "LNPre"}, Told(normalization="none"), "the configuration says normalization_type='LNPre'"),
+        (None, Told(n_heads=4, normalization="none"), "the option n_heads=4: only one attention head is supported"),
+        (None, Told(n_heads=1, normalization="LNPre"), "the option normalization_type='LNPre': layer normalisation is not supported yet"),
+    ],
+)
+def test_what_is_told_must_agree_and_be_supported(config, told, words):
+    with pytest.raises(ModelError, match=words):
+        interpret(config, FOUND, told)
+
+
+@pytest.mark.parametrize("told", [{"n_heads": 0}, {"n_heads": True}, {"normalization": "batch"}])
+def test_nonsense_cannot_be_told(told):
+    with pytest.raises(ModelError, match="expected"):
+        Told(**told)
+
+
+def test_what_is_told_and_said_is_said():
+    assert interpret(GOOD, FOUND, TOLD).assumptions == ()
+    assert interpret({**GOOD, "normalization_type": None}, FOUND, TOLD).assumptions == ()
 
 
 @pytest.mark.parametrize(
@@ -67,11 +108,17 @@ def test_an_incomplete_config_states_what_it_leaves_open():
         ("attn_scale", "nan", "expected a positive number"),
         ("attn_scale", "big", "expected a positive number"),
         ("attn_scale", True, "expected a positive number"),
+        pytest.param("attn_scale", 10**4000, "expected a positive number", id="4001 digits"),
+        pytest.param("d_model", 10**4400, "config says d_model=an integer of very many digits", id="4401 digits"),
+        ("use_attention_sinks", True, "attention sinks"),
+        ("clip_qkv", 8.0, "clipped"),
+        ("use_logn_attn", True, "logarithm of the length"),
+        ("quantization_method", "awq", "quantised"),
     ],
 )
 def test_fields_that_change_the_function_are_refused(field, value, message):
     with pytest.raises(ModelError, match=message):
-        interpret({**GOOD, field: value}, SIZES)
+        interpret({**GOOD, field: value}, FOUND)
 
 
 @pytest.mark.parametrize(
@@ -86,16 +133,16 @@ def test_fields_that_change_the_function_are_refused(field, value, message):
     ],
 )
 def test_the_attention_scale_is_modelled(fields, divisor_squared):
-    assert interpret({**GOOD, **fields}, SIZES).score_divisor_squared == divisor_squared
+    assert interpret({**GOOD, **fields}, FOUND).score_divisor_squared == divisor_squared
 
 
 def test_use_attn_scale_is_ambiguous_in_the_new_layout():
     with pytest.raises(ModelError, match="TransformerLens 4 ignores it"):
-        interpret({**GOOD, "use_attn_scale": False}, SIZES, bridge_layout=True)
+        interpret({**GOOD, "use_attn_scale": False}, replace(FOUND, bridge_layout=True))
 
 
 def test_unknown_fields_become_assumptions_even_when_switched_off():
-    meaning = interpret({**GOOD, "secret_gate": 3, "softmax": False, "long\x1b[31m": "y" * 1000, "model_name": "x"}, SIZES)
+    meaning = interpret({**GOOD, "secret_gate": 3, "softmax": False, "long\x1b[31m": "y" * 1000, "model_name": "x"}, FOUND)
     assert [a.split(" is not known")[0] for a in meaning.assumptions] == [
         "config field 'long\\x1b[31m' ('" + "y" * 76 + "...)",
         "config field 'secret_gate' (3)",
@@ -115,4 +162,4 @@ def test_a_transformer_lens_config_with_its_defaults_is_understood():
         "attn_scores_soft_cap": -1.0, "output_logits_soft_cap": -1.0,
         "use_NTK_by_parts_rope": False, "tie_word_embeddings": False, "use_normalization_before_and_after": False,
     }  # fmt: skip
-    assert interpret(defaults, SIZES).assumptions == ("attn_scale=5.656854249492381 was read as the real number sqrt(32)",)
+    assert interpret(defaults, FOUND).assumptions == ("attn_scale=5.656854249492381 was read as the real number sqrt(32)",)

@@ -1,5 +1,6 @@
 import json
 import struct
+import zipfile
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from compactproofs.model.files import training_record
 from models import random_weights
 
 WEIGHTS = random_weights(2, d_vocab_out=7)
+TOLD = {"n_heads": 1, "normalization": "none"}
 
 
 def test_save_and_load_round_trip_bit_for_bit(tmp_path):
@@ -110,7 +112,7 @@ def test_a_header_that_claims_gigabytes_is_refused(tmp_path):
 
 def test_config_beside_the_file_is_read_and_may_not_contradict_the_metadata(tmp_path):
     path = write(tmp_path / "model.safetensors", WEIGHTS.tensors, {"format": "pt"})
-    assert any("does not mention n_layers" in a for a in load(path).assumptions)
+    assert any("does not mention n_layers" in a for a in load(path, n_heads=1, normalization="none").assumptions)
     config = {"n_layers": 1, "n_heads": 1, "attn_only": True, "normalization_type": None, "attn_scale": 1.5}
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert load(path).score_divisor_squared == Fraction(9, 4) and load(path).assumptions == ()
@@ -138,7 +140,9 @@ def test_torch_files_are_read_without_executing_them(tmp_path):
     torch = pytest.importorskip("torch")
     path = tmp_path / "model.pth"
     torch.save({n: torch.from_numpy(np.array(t)) for n, t in WEIGHTS.tensors.items()}, path)
-    assert load(path) == WEIGHTS
+    with pytest.raises(ModelError, match=r"model\.pth: neither the tensors nor a configuration say how many heads"):
+        load(path)
+    assert load(path, **TOLD) == WEIGHTS
 
     marker = tmp_path / "executed"
 
@@ -178,9 +182,58 @@ def test_from_transformer_lens_reads_the_models_own_config():
     model = SimpleNamespace(state_dict=lambda: state, cfg=SimpleNamespace(**cfg))
     loaded = from_transformer_lens(model)
     assert loaded.score_divisor_squared == 1 and loaded.assumptions == ()
-    assert from_transformer_lens(state) == WEIGHTS
+    assert from_transformer_lens(state, **TOLD) == WEIGHTS
+    with pytest.raises(ModelError, match="how many heads"):
+        from_transformer_lens(state)
     model.cfg.n_layers = 3
     with pytest.raises(CompactProofsError, match="one-layer"):
         from_transformer_lens(model)
     with pytest.raises(CompactProofsError, match="W_E is a str"):
         from_transformer_lens({"W_E": "x"})
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (None, "not None"),
+        ("model.safetensors", "for the file 'model.safetensors' use load"),
+        (SimpleNamespace(state_dict=dict), "with state_dict and cfg"),
+        (7, "not a int"),
+        ({1: np.zeros(2)}, "names that are not strings"),
+    ],
+)
+def test_what_is_no_transformer_lens_model_is_refused_in_words(what, words):
+    with pytest.raises(ModelError, match=words):
+        from_transformer_lens(what)
+
+
+def test_a_linear_layer_is_no_transformer():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ModelError, match="not a Linear"):
+        from_transformer_lens(torch.nn.Linear(2, 2))
+
+
+def test_a_small_file_cannot_fill_the_memory(tmp_path):
+    """Entries that share memory, each tensor below every limit; and parts that are compressed."""
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "model.pth"
+    shared = {f"t{i}": torch.zeros(1).expand(2**14, 2**14) for i in range(12)}
+    torch.save(shared, path)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(ModelError, match=r"t0 has 268435456 entries that share 4 bytes; save it as an ordinary tensor"):
+        load(path)
+    torch.save({n: torch.from_numpy(np.array(t)) for n, t in WEIGHTS.tensors.items()}, path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(3):
+            archive.writestr(f"archive/data/{number + 100}", bytes(2**29))
+    assert path.stat().st_size < 3 * 2**20
+    with pytest.raises(ModelError, match="unpacks to .* bytes"):
+        load(path)
+
+
+def test_a_config_of_thousands_of_digits_is_an_error_in_words(tmp_path):
+    path = write(tmp_path / "model.safetensors", WEIGHTS.tensors, {"n_heads": "1", "normalization_type": "none"})
+    (tmp_path / "config.json").write_text('{"attn_scale": 1' + 4000 * "0" + "}")
+    with pytest.raises(ModelError, match="expected a positive number") as info:
+        load(path)
+    assert len(str(info.value)) < 1000

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from compactproofs.errors import ModelError
+from compactproofs.model.config import Told
 from compactproofs.model.files import from_tensors
 from models import random_weights
 
@@ -38,9 +39,28 @@ def plain_with_head_axis():
     return {n: t[None] if n in ("W_Q", "W_K", "W_V", "W_O") else t for n, t in WEIGHTS.tensors.items()}
 
 
+TOLD = Told(n_heads=1, normalization="none")
+
+
 @pytest.mark.parametrize("layout", [legacy, bridge, plain_with_head_axis, lambda: WEIGHTS.tensors])
 def test_every_known_layout_gives_the_same_network(layout):
-    assert from_tensors(layout()) == WEIGHTS
+    assert from_tensors(layout(), None, TOLD) == WEIGHTS
+
+
+@pytest.mark.parametrize("layout", [legacy, plain_with_head_axis])
+def test_an_axis_of_heads_tells_how_many_there_are(layout):
+    assert from_tensors(layout(), None, Told(normalization="none")) == WEIGHTS
+
+
+@pytest.mark.parametrize("layout", [bridge, lambda: WEIGHTS.tensors])
+def test_without_an_axis_of_heads_nobody_can_tell(layout):
+    with pytest.raises(ModelError, match="how many heads there are"):
+        from_tensors(layout(), None, Told(normalization="none"))
+
+
+def test_an_empty_mask_is_one_that_is_made_later():
+    """TransformerLens 3.9 saves it so."""
+    assert from_tensors({**legacy(), "blocks.0.attn.mask": np.zeros((0, 0), bool)}, None, TOLD) == WEIGHTS
 
 
 @pytest.mark.parametrize(
@@ -81,6 +101,6 @@ def test_a_foreign_model_is_refused_for_what_it_is():
 
 
 def test_plain_biases_are_refused_unless_zero():
-    assert from_tensors({**WEIGHTS.tensors, "b_Q": np.zeros(2, np.float32)}) == WEIGHTS
+    assert from_tensors({**WEIGHTS.tensors, "b_Q": np.zeros(2, np.float32)}, None, TOLD) == WEIGHTS
     with pytest.raises(ModelError, match="tensor b_Q: non-zero biases"):
         from_tensors({**WEIGHTS.tensors, "b_Q": np.array([0, 1e-30], np.float32)})

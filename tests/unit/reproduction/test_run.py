@@ -5,14 +5,17 @@ from contextlib import nullcontext
 
 import pytest
 
+import compactproofs as cp
 from compactproofs.errors import ReportError, SweepError
 from compactproofs.model.training.recipe import Recipe
 from compactproofs.reproduction import run
 from compactproofs.reproduction.configurations import CONFIGURATIONS, Configuration, configurations, reproduced_strategies
-from compactproofs.reproduction.measuring import measure_models
+from compactproofs.reproduction.measuring import ABLATION_SAMPLES, measure_models
 from compactproofs.reproduction.run import recorded, run_configuration
+from compactproofs.reproduction.statistics import read_models
 from compactproofs.strategies.registry import strategy
 from compactproofs.sweeps.parts import open_results
+from models import random_weights
 
 TINY = Configuration("tiny", Recipe(n_ctx=3, d_vocab=5, d_model=4, d_head=3, steps=3, batch_size=8))
 
@@ -65,7 +68,23 @@ def test_a_run_trains_proves_and_measures_once(tmp_path, monkeypatch):
 
 
 def test_a_broken_file_of_statistics_is_named(tmp_path):
-    path = tmp_path / "k4.json"
+    path, model = tmp_path / "k4.json", tmp_path / "seed0.safetensors"
     path.write_text('[{"model": 1')
+    cp.save(random_weights(0), model)
     with pytest.raises(ReportError, match=r"k4\.json does not hold the statistics of models .*; remove it and repeat the run"):
-        measure_models([tmp_path / "seed0.safetensors"], path, 1, None)
+        measure_models([model], path, 1, None)
+
+
+def test_a_model_that_was_replaced_is_measured_again_and_one_that_is_gone_is_forgotten(tmp_path):
+    models, path = [tmp_path / f"seed{seed}.safetensors" for seed in range(3)], tmp_path / "k4.json"
+    for seed, model in enumerate(models):
+        cp.save(random_weights(seed), model)
+    assert measure_models(models, path, 1, None) == 3
+    before = read_models(path)
+    assert measure_models(models, path, 1, None) == 0
+    cp.save(random_weights(7), models[0])
+    assert measure_models(models[:2], path, 1, None) == 1
+    after = read_models(path)
+    assert list(after) == ["seed0.safetensors", "seed1.safetensors"] and after["seed1.safetensors"] == before["seed1.safetensors"]
+    assert after["seed0.safetensors"].statistics == cp.interpret(random_weights(7), samples=ABLATION_SAMPLES).statistics
+    assert after["seed0.safetensors"].statistics != before["seed0.safetensors"].statistics

@@ -6,7 +6,7 @@ import pytest
 
 from compactproofs.errors import SweepError
 from compactproofs.strategies.cubic import Cubic
-from compactproofs.sweeps.parts import export_csv, is_finished, open_results, part_of_weights, read_part, remove_leftovers, write_part
+from compactproofs.sweeps.parts import export_csv, is_finished, open_results, read_part, remove_leftovers, write_part
 from compactproofs.sweeps.plan import Work
 from compactproofs.sweeps.schema import COLUMNS, FAILED, row
 
@@ -28,7 +28,7 @@ def rows_of(*models, label="cubic"):
 def test_a_part_comes_back_as_it_was_written(tmp_path, place):
     folder = tmp_path / place
     folder.mkdir()
-    path = part_of_weights(folder, SHA, WORK)
+    path = folder / f"{SHA[:16]}-{WORK.digest}.parquet"
     write_part(path, rows_of("b", "a"))
     assert read_part(path) == rows_of("b", "a")
     assert names(folder) == [f"{SHA[:16]}-{WORK.digest}.parquet"]
@@ -51,7 +51,7 @@ def test_unknown_columns_are_refused():
 
 @pytest.mark.parametrize("kept", [0, 1, 100, -1])
 def test_a_truncated_part_is_unreadable_and_named(tmp_path, kept):
-    path = part_of_weights(tmp_path, SHA, WORK)
+    path = tmp_path / f"{SHA[:16]}-{WORK.digest}.parquet"
     write_part(path, rows_of("a"))
     path.write_bytes(path.read_bytes()[:kept])
     assert read_part(path) is None and not is_finished(None, SHA, WORK)
@@ -72,7 +72,7 @@ def test_a_part_is_finished_if_each_strategy_is_there_once():
 
 
 def test_writing_that_fails_leaves_the_old_part_and_no_debris(tmp_path, monkeypatch):
-    path = part_of_weights(tmp_path, SHA, WORK)
+    path = tmp_path / f"{SHA[:16]}-{WORK.digest}.parquet"
     write_part(path, rows_of("old"))
 
     def full(descriptor):

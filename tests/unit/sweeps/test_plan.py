@@ -19,6 +19,7 @@ def test_the_digest_changes_with_everything_that_changes_results_and_with_nothin
         Work((Cubic(), BruteForce()), samples=5),
         Work((Cubic(), BruteForce()), sampling_seed=1),
         Work((Cubic(), BruteForce()), version="0.0.0"),
+        Work((Cubic(), BruteForce()), bounds="0123456789ab"),
         Work((Cubic(), cp.Subcubic())),
         Work((Cubic(), cp.Subcubic(query_handling="mean_query+diff"))),
         Work((Cubic(), cp.Subcubic(query_handling="mean_query+diff", repaired=False))),

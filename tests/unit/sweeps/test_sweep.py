@@ -1,5 +1,6 @@
 """Sweeps in a local pool: what is kept, what is skipped, what is recorded when things go wrong."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,16 +9,18 @@ import time
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import compactproofs as cp
 from compactproofs.errors import SweepError
+from compactproofs.model.config import Told
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.cubic import Cubic
 from compactproofs.strategies.registry import strategy
 from compactproofs.sweeps.executors import LocalPool
 from compactproofs.sweeps.parts import open_results
 from compactproofs.sweeps.plan import plan_sweep
-from compactproofs.sweeps.sweep import run_plan
+from compactproofs.sweeps.sweep import _Keeper, run_plan
 from compactproofs.sweeps.work import prove_model
 from models import random_weights
 from sweep_strategies import Environment, Kills, Raises
@@ -72,7 +75,90 @@ def test_a_second_run_computes_nothing_and_a_changed_model_is_new(models, tmp_pa
     cp.save(random_weights(9), models / "seed2.safetensors")
     cp.save(random_weights(3), models / "same-as-seed3.safetensors")
     assert counts(run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))) == (1, 4, 0)
+    assert_rows_are_the_files(out, models)
+
+
+def assert_rows_are_the_files(out, models, strategies=("cubic",)):
+    """Every file once for each strategy, with its present content."""
+    found = results(out, "model, weights_sha256, assumptions, label")
+    files = {path.relative_to(models).as_posix(): cp.load(path) for path in models.rglob("*.safetensors")}
+    expected = [(name, w.sha256, json.dumps(list(w.assumptions)), label) for name, w in files.items() for label in strategies]
+    assert found == sorted(expected)
+
+
+def test_replaced_renamed_and_deleted_files_leave_no_rows_behind(models, tmp_path):
+    out = tmp_path / "out"
+
+    def again(expected):
+        assert counts(run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))) == expected
+        assert_rows_are_the_files(out, models)
+
+    again((4, 0, 0))
+    cp.save(random_weights(8), models / "seed0.safetensors")
+    again((1, 3, 0))
+    cp.save(random_weights(0), models / "seed0.safetensors")  # the first content is not computed again
+    again((0, 4, 0))
+    (models / "inner").mkdir()
+    (models / "seed1.safetensors").rename(models / "inner" / "renamed.safetensors")
+    again((0, 4, 0))
+    (models / "seed2.safetensors").unlink()
+    again((0, 3, 0))
+    one, other = models / "seed0.safetensors", models / "seed3.safetensors"
+    one.rename(tmp_path / "x")
+    other.rename(one)
+    (tmp_path / "x").rename(other)
+    again((0, 3, 0))
+
+
+def test_a_file_whose_metadata_changes_has_rows_with_the_new_assumptions(models, tmp_path):
+    out, path = tmp_path / "out", models / "seed0.safetensors"
+    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    said = {"n_heads": "1", "normalization_type": "none"}
+    save_file({name: np.array(t) for name, t in random_weights(0).tensors.items()}, path, said)
+    assert cp.load(path) == random_weights(0) and cp.load(path).assumptions
+    assert counts(run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))) == (1, 3, 0)
+    assert_rows_are_the_files(out, models)
+
+
+def test_a_folder_that_moved_is_shown_once_and_another_folder_beside(models, tmp_path):
+    out, moved, other = tmp_path / "out", tmp_path / "moved", tmp_path / "other"
+    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    models.rename(moved)
+    assert counts(run_plan(plan_sweep(moved, ["cubic"]), out, _NoWorkers())) == (0, 4, 0)
+    assert_rows_are_the_files(out, moved)
+    other.mkdir()
+    cp.save(random_weights(3), other / "seed0.safetensors")
+    assert counts(run_plan(plan_sweep(other, ["cubic"]), out, _NoWorkers())) == (0, 1, 0)
     assert len(results(out)) == 5
+    assert results(out, "DISTINCT folder") == sorted([(str(moved),), (str(other),)])
+
+
+def test_a_change_of_the_code_makes_results_new(models, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    changed = plan_sweep(models, ["cubic"], bounds="0123456789ab")
+    with pytest.raises(SweepError, match=r"planned with .* \(0123456789ab\); install the same version"):
+        run_plan(changed, out, LocalPool(1))
+
+
+def test_a_file_that_changes_while_it_is_proven_about_is_not_given_the_old_rows(models, tmp_path):
+    plan, out = plan_sweep(models, ["cubic"]), tmp_path / "out"
+    keeper = _Keeper(plan, out, 1, None)
+    out.mkdir()
+    rows = prove_model(plan.work, random_weights(0))
+    cp.save(random_weights(9), models / "seed0.safetensors")
+    keeper.keep(models / "seed0.safetensors", rows)
+    (row,) = results(out)
+    assert row[2] == "failed" and "changed while it was proven about" in row[3]
+
+
+def test_what_files_do_not_say_is_told_for_the_whole_folder(tmp_path):
+    save_file({name: np.array(t) for name, t in random_weights(0).tensors.items()}, tmp_path / "bare.safetensors")
+    assert counts(run_plan(plan_sweep(tmp_path, ["cubic"]), tmp_path / "out", LocalPool(1))) == (0, 0, 1)
+    told = plan_sweep(tmp_path, ["cubic"], Told(n_heads=1, normalization="none"))
+    assert counts(run_plan(told, tmp_path / "out", LocalPool(1))) == (1, 0, 0)
+    ((label, status, assumptions),) = results(tmp_path / "out", "label, status, assumptions")
+    assert (label, status) == ("cubic", "proven") and "because the user said so" in assumptions
 
 
 def test_a_truncated_part_is_done_again(models, tmp_path):
@@ -155,7 +241,7 @@ def test_workers_have_one_thread(models, tmp_path, monkeypatch):
 
 def test_accuracy_is_sampled_where_brute_force_takes_too_long():
     work = plan_sweep_of(BruteForce(), seconds=1e-9, samples=50, sampling_seed=4)
-    (row,) = prove_model(work, "m", random_weights(0))
+    (row,) = prove_model(work, random_weights(0))
     sampled = cp.accuracy(random_weights(0), samples=50, seed=4)
     assert row["status"] == "infeasible" and row["accuracy_method"] == "sampling" and row["sampling_seed"] == 4
     assert (row["accuracy_correct"], row["accuracy_total"]) == (str(sampled.correct), "50")
@@ -167,14 +253,14 @@ def test_measurements_that_fail_are_a_row_of_their_own(monkeypatch):
         raise MemoryError("no room")
 
     monkeypatch.setattr("compactproofs.sweeps.work.accuracy", refuse)
-    proven, failed = prove_model(plan_sweep_of(Cubic()), "m", random_weights(0))
+    proven, failed = prove_model(plan_sweep_of(Cubic()), random_weights(0))
     assert proven["status"] == "proven" and proven["accuracy"] is None
     assert failed["label"] is None and failed["reason"] == "MemoryError: no room"
 
 
 def test_a_worker_of_another_version_is_refused(models, tmp_path):
     plan = plan_sweep(models, ["cubic"], version="0.0.0")
-    with pytest.raises(SweepError, match=r"planned with 0\.0\.0; install the same version"):
+    with pytest.raises(SweepError, match=r"planned with 0\.0\.0 \(.*\); install the same version"):
         run_plan(plan, tmp_path / "out", LocalPool(1))
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -197,7 +283,7 @@ def test_workers_and_scheduler_exclude_each_other(models, tmp_path):
 def test_every_strategy_fits_the_columns():
     labels = ["threshold-best", "threshold-blocks", "subcubic"]
     work = plan_sweep_of(*map(strategy, labels), cp.Subcubic(query_handling="mean_query+diff", repaired=False))
-    assert [row["status"] for row in prove_model(work, "m", random_weights(0))] == ["proven"] * 3 + ["computed"]
+    assert [row["status"] for row in prove_model(work, random_weights(0))] == ["proven"] * 3 + ["computed"]
 
 
 def plan_sweep_of(*strategies, **parameters):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -120,27 +121,31 @@ def _train_groups(
     total = len(seeds) * recipe.steps
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
-    with ProcessPoolExecutor(min(workers, len(groups)), context, _remember, (counter,)) as pool:
-        pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, recipe, group) for group in groups}
-        try:
-            while pending:
-                done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-                if progress is not None:
-                    progress(counter.value, total)
-                for future in done:
-                    group, seconds = future.result()
-                    yield from ((trained, seconds / len(group)) for trained in group)
-        finally:
-            for future in pending:
-                future.cancel()
+    pool = ProcessPoolExecutor(min(workers, len(groups)), context, _start_worker, (counter,))
+    pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, recipe, group) for group in groups}
+    try:
+        while pending:
+            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            if progress is not None:
+                progress(counter.value, total)
+            for future in done:
+                group, seconds = future.result()
+                yield from ((trained, seconds / len(group)) for trained in group)
+    except BaseException:  # nobody waits for what is half trained
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 _counter: Synchronized[int] | None = None
 
 
-def _remember(counter: Synchronized[int]) -> None:
+def _start_worker(counter: Synchronized[int]) -> None:
     global _counter
     _counter = counter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what happens
 
 
 def _train_one(recipe: Recipe, group: Sequence[int]) -> tuple[list[TrainedTensors], float]:

@@ -4,8 +4,8 @@ A branch is left when the sum of h, the maximum over outputs, is negative whatev
 notation of `pairs`: let P and N be the sums of the positive and of the absolute negative h of a sequence. The computed sum is negative, so
 P <= N (1 + O(gamma)), and the rounding of the sum is at most 2.01 gamma_{k+1} N. Where h < 0, every output o has w_o |G_o| >= |h|, and
 its own spare is at least 5 T / (2 b) (|h| - UNDERFLOW) >= (3 gamma_k + 704 u) (|h| - UNDERFLOW), as t >= 2^-45; and where h has lost
-anything by underflow (at most 2^-1074 a term), half of UNDERFLOW still exceeds it. Adding up, each output's exact weighted sum is at most the
-exact sum of h minus its spare, hence negative.
+anything by underflow (at most 2^-1074 a term), half of UNDERFLOW still exceeds it. Adding up, each output's exact weighted sum is at most
+the exact sum of h minus its spare, hence negative.
 """
 
 from __future__ import annotations
