@@ -1,7 +1,6 @@
 """Files that verbs write: no input, nobody else's file and no device is ever replaced, and what cannot be written is said first."""
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import compactproofs as cp
-from command import COMMAND, run
+from command import COMMAND, refused, run
 from models import random_weights
 
 
@@ -19,13 +18,6 @@ def model(tmp_path):
     path = tmp_path / "small.safetensors"
     cp.save(random_weights(0), path)
     return path
-
-
-def refused(*arguments):
-    result = run(*arguments, check=False)
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == "" and "Traceback" not in result.stderr and result.stderr.startswith("error: ")
-    return result.stderr
 
 
 @pytest.mark.parametrize(
@@ -58,34 +50,44 @@ def test_a_certificate_is_an_input_of_check(model, tmp_path):
     assert "which this command reads" in refused("check", certificate, model, "--json", certificate, "--force")
 
 
-def test_files_of_others_are_kept_unless_told_otherwise_and_our_own_are_replaced(model, tmp_path):
-    kinds = {
-        "--json": (["accuracy", model], "results.json"),
-        "--certificate": (["prove", model, "--strategy", "cubic"], "proof.json"),
-        "--out": (["report", model], "page.html"),
-    }
-    for option, (verb, name) in kinds.items():
-        path = tmp_path / name
-        path.write_text('{"a": "thesis"}')
-        assert "is not one of ours; choose another name, or replace it with --force" in refused(*verb, option, path)
-        assert path.read_text() == '{"a": "thesis"}'
-        run(*verb, option, path, "--force")
-        run(*verb, option, path)
-        assert '"a": "thesis"' not in path.read_text()
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder of results that a report can be made from again."""
+    folder = tmp_path_factory.mktemp("stored")
+    cp.save(random_weights(0), folder / "small.safetensors")
+    run("report", folder / "small.safetensors", "--out", folder / "page.html")
+    return folder / "page.results"
 
 
-def test_a_sweep_and_figures_keep_files_of_others(model, tmp_path):
-    csv, figures = tmp_path / "rows.csv", tmp_path / "figures"
+@pytest.mark.parametrize("option", ["--json", "--certificate", "--out"])
+def test_files_of_others_are_kept_unless_told_otherwise_and_our_own_are_replaced(model, results, tmp_path, option):
+    path = tmp_path / "mine"
+    path.write_text('{"a": "thesis"}')
+    verb = {"--json": ["accuracy", model], "--certificate": ["prove", model, "--strategy", "cubic"], "--out": ["report", results]}[option]
+    assert "is not one of ours; choose another name, or replace it with --force" in refused(*verb, option, path)
+    assert path.read_text() == '{"a": "thesis"}'
+    run(*verb, option, path, "--force")
+    run(*verb, option, path)
+    assert '"a": "thesis"' not in path.read_text()
+
+
+def test_a_sweep_keeps_files_of_others(model, tmp_path):
+    csv = tmp_path / "rows.csv"
     csv.write_text("name,age\n")
     sweep = ["sweep", tmp_path, "--out", tmp_path / "out", "--strategy", "cubic", "--workers", 1, "--csv", csv]
     assert "--force" in refused(*sweep)
     run(*sweep, "--force")
     run(*sweep)
-    figures.mkdir()
-    (figures / "pareto.svg").write_text("<svg>mine</svg>")
-    page = run("report", model, "--out", tmp_path / "page.html", "--figures", figures, check=False)
-    assert page.returncode == 2 and "pareto.svg: that file exists" in page.stderr
-    assert (figures / "pareto.svg").read_text() == "<svg>mine</svg>"
+
+
+def test_figures_keep_files_of_others(results, tmp_path):
+    (tmp_path / "pareto.svg").write_text("<svg>mine</svg>")
+    report = ["report", results, "--out", tmp_path / "page.html", "--figures", tmp_path]
+    result = run(*report, check=False)
+    assert result.returncode == 2 and "pareto.svg: that file exists" in result.stderr
+    assert (tmp_path / "pareto.svg").read_text() == "<svg>mine</svg>"
+    run(*report, "--force")
+    run(*report)
 
 
 def test_two_outputs_need_two_names(model, tmp_path):
@@ -107,9 +109,9 @@ def test_a_symbolic_link_is_followed_and_kept(model, tmp_path):
 
 
 def test_a_device_is_written_to_not_replaced(model):
-    before = os.stat("/dev/null")
+    before = Path("/dev/null").stat()
     run("accuracy", model, "--json", "/dev/null")
-    assert os.stat("/dev/null").st_rdev == before.st_rdev
+    assert Path("/dev/null").stat().st_rdev == before.st_rdev
 
 
 @pytest.mark.parametrize("option", ["--json", "--certificate"])

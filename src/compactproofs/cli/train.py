@@ -34,8 +34,8 @@ def train(
     from compactproofs.measuring import accuracy
     from compactproofs.model.training import Recipe, train_seeds
 
-    make_folder("--out", out)
     recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, d_head=d_head, steps=steps, task=task)
+    make_folder("--out", out)
     try:
         with progress_bar(f"training {len(wanted)} x {recipe.name}") as progress:
             models = {m.seed: m for m in train_seeds(recipe, wanted, out=out, workers=workers, progress=progress)}

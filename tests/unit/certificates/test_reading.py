@@ -45,7 +45,22 @@ def same(raw, weights):
     return (raw.sha256(), raw.assumptions) == (weights.sha256, weights.assumptions)
 
 
-SCALES = ["-1", "-1.0", "1.7320508075688772", "1.7320508075688774", "1.732050807568877", "1.75", " 2 ", "2e0", "1_0", "0x10", "nan", "0", "x", ""]
+SCALES = [
+    "-1",
+    "-1.0",
+    "1.7320508075688772",
+    "1.7320508075688774",
+    "1.732050807568877",
+    "1.75",
+    " 2 ",
+    "2e0",
+    "1_0",
+    "0x10",
+    "nan",
+    "0",
+    "x",
+    "",
+]
 
 
 @pytest.mark.parametrize("scale", [None, *SCALES])
@@ -79,7 +94,15 @@ METADATA = [
     {**PLAIN, "secret_gate": "1"},
     {**PLAIN, "rotary_dim": "2"},
 ]
-CONFIGS = [None, b"{}", b'{"n_heads": 1, "normalization_type": null}', b'{"n_heads": 4}', b'{"attn_scale": 1.7320508075688772}', b"[", b"[]"]
+CONFIGS = [
+    None,
+    b"{}",
+    b'{"n_heads": 1, "normalization_type": null}',
+    b'{"n_heads": 4}',
+    b'{"attn_scale": 1.7320508075688772}',
+    b"[",
+    b"[]",
+]
 
 
 @pytest.mark.parametrize("metadata", METADATA, ids=lambda said: " ".join(f"{name}={value}" for name, value in said.items()) or "nothing")
@@ -119,7 +142,7 @@ def test_broken_files_are_refused_by_both(tmp_path_factory, data):
     text = json.dumps(header).encode()
     changed = struct.pack("<Q", len(text)) + text + body
     folder = tmp_path_factory.mktemp("broken")
-    if changed[8:] != whole[8:] and header != json.loads(whole[8 : 8 + length]) or kind in ("trailing", "short"):
+    if header != json.loads(whole[8 : 8 + length]) or kind in ("trailing", "short"):
         assert by_package(folder, changed) is None and by_checker(changed) is None
 
 

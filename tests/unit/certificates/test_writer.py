@@ -31,18 +31,23 @@ EXTREME = ("saturated attention", "attention beyond float64's exponent", "tiny w
 """Here a witness of rule `pools` may prove less than the strategy did: its scales and grids are its own."""
 
 
-@pytest.mark.parametrize("strategy", SOUND, ids=lambda s: s.label)
-def test_every_strategy_writes_a_certificate_as_strong_as_its_proof(strategy):
+@pytest.mark.parametrize("family", ["cubic", "subcubic", "threshold"])
+def test_every_strategy_writes_a_certificate_as_strong_as_its_proof(family):
     weights = random_weights(8, d_vocab=4, scale=0.8)
-    proof = cp.prove(weights, strategy)
-    assert cp.check(proof.certificate, weights).accepted
-    assert proof.correct_at_least <= proof.certificate.correct_at_least <= cp.accuracy(weights).correct
+    truth = cp.accuracy(weights).correct
+    for strategy in (s for s in SOUND if s.family == family):
+        proof = cp.prove(weights, strategy)
+        assert cp.check(proof.certificate, weights).accepted, strategy.label
+        assert proof.correct_at_least <= proof.certificate.correct_at_least <= truth, strategy.label
 
 
-@pytest.mark.parametrize("strategy", NAMED, ids=lambda s: s.label)
 @pytest.mark.parametrize("name", MODELS)
-def test_certificates_are_accepted_and_true(name, strategy):
-    weights = MODELS[name]
+def test_certificates_are_accepted_and_true(name):
+    for strategy in NAMED:
+        check_certificates(name, MODELS[name], strategy)
+
+
+def check_certificates(name, weights, strategy):
     proof, truth = cp.prove(weights, strategy, upper=True), cp.accuracy(weights).correct
     for certificate in (proof.certificate, _float32(proof)):
         if certificate is None:

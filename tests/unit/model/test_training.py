@@ -1,7 +1,4 @@
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -10,7 +7,9 @@ import numpy as np
 import pytest
 
 import compactproofs as cp
+from command import started
 from compactproofs.errors import ModelError, TaskError
+from compactproofs.model.files import training_record
 from compactproofs.model.training import Recipe, train_seeds
 from compactproofs.model.training.recipe import derived_seed
 
@@ -69,21 +68,22 @@ def test_training_learns():
     assert model.loss < 0.5 and model.seconds > 0 and model.path is None
 
 
-def test_finished_seeds_are_not_trained_again(tmp_path):
+def test_finished_seeds_are_not_trained_again_and_say_how_they_came_about(tmp_path):
     first = sorted(train_seeds(SMALL, [0, 1], out=tmp_path, workers=1), key=lambda m: m.seed)
     stamps = {m.path: m.path.stat().st_mtime_ns for m in first}
+    record = training_record(first[1].path)
+    assert record["recipe"] == json.loads(json.dumps(SMALL.as_dict()))
+    assert record["seed"] == 1 and record["torch"] == torch.__version__
     progress = []
     second = list(train_seeds(SMALL, [0, 1, 2], out=tmp_path, workers=1, progress=lambda *p: progress.append(p)))
     assert [(m.seed, m.resumed) for m in second] == [(0, True), (1, True), (2, False)]
     assert {m.path: m.path.stat().st_mtime_ns for m in first} == stamps
     assert second[0].weights == first[0].weights and second[0].loss == first[0].loss
     assert progress[-1] == (40, 40)
-
-
-def test_a_file_of_another_recipe_is_not_mistaken_for_a_finished_seed(tmp_path):
-    list(train_seeds(SMALL, [0], out=tmp_path))
-    with pytest.raises(ModelError, match="another recipe"):
-        list(train_seeds(replace(SMALL, steps=41), [0], out=tmp_path))
+    first[0].path.rename(tmp_path / first[0].path.name.replace("seed0", "seed9"))
+    for recipe, seed in ((SMALL, 9), (replace(SMALL, steps=41), 1)):
+        with pytest.raises(ModelError, match="another recipe"):
+            list(train_seeds(recipe, [seed], out=tmp_path))
 
 
 def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
@@ -96,11 +96,9 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     )
     main = tmp_path.parent / f"{tmp_path.name}_main.py"
     main.write_text(script)
-    process = subprocess.Popen([sys.executable, str(main)], start_new_session=True)
-    while not list(tmp_path.glob("*.safetensors")) and process.poll() is None:
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with started(sys.executable, main) as process:
+        while not list(tmp_path.glob("*.safetensors")) and process.poll() is None:
+            time.sleep(0.05)
     finished = len(list(tmp_path.glob("*.safetensors")))
     assert 0 < finished < 32
     recipe = replace(SMALL, steps=400)
@@ -108,15 +106,6 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     assert sum(m.resumed for m in models) == finished
     untouched = {m.seed: m.weights for m in train_seeds(recipe, [0, 31], workers=1)}
     assert {m.seed: m.weights for m in models if m.seed in (0, 31)} == untouched
-
-
-def test_records_say_how_the_weights_came_about(tmp_path):
-    from compactproofs.model.files import training_record
-
-    (model,) = train_seeds(SMALL, [7], out=tmp_path)
-    record = training_record(model.path)
-    assert record["recipe"] == json.loads(json.dumps(SMALL.as_dict()))
-    assert record["seed"] == 7 and record["torch"] == torch.__version__
 
 
 @pytest.mark.parametrize("changes", [{"n_ctx": 0}, {"steps": 0}, {"task": "median"}])

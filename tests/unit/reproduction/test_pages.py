@@ -22,7 +22,9 @@ def out(tmp_path_factory):
     folder_of(path, *(rows_of(seed, SOME) for seed in range(4)))
     folder_of(path, *(rows_of(seed, SOME[:3], n_ctx=20, sampled=True) for seed in range(2)), name="k20")
     (path / "statistics").mkdir()
-    statistics = [{"model": str(n), "key": "", "statistics": {"EQKEFirstSingularFloat": 7797.67 + n, "query_direction_std": None}} for n in (-1, 1)]
+    statistics = [
+        {"model": str(n), "key": "", "statistics": {"EQKEFirstSingularFloat": 7797.67 + n, "query_direction_std": None}} for n in (-1, 1)
+    ]
     (path / "statistics" / "k4.json").write_text(json.dumps(statistics))
     wall = {"training_seconds": 600, "sweep_seconds": 10_000.0, "statistics_seconds": 5.0}
     (path / "timings.json").write_text(json.dumps({"k4": {"models": 4, "workers": 2, "peak_memory_bytes": 2**30, **wall}}))

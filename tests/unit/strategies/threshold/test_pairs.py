@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from compactproofs.arrays.interval import Interval
+from compactproofs.budget import Budget
 from compactproofs.circuits.tables import interval_circuits
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.counting.evaluation import prepare
@@ -123,7 +124,7 @@ def test_no_effort_overflows_its_counts(joint, apart):
     task = task_for(weights)
     engine = Engine.of(weights, task)
     failures = engine.unknown()
-    engine.bound_all(Effort(5, classes=4, joint=joint, apart=apart, lower=True, ignore=0.0), failures)
+    engine.bound_labels(failures, Effort(5, classes=4, joint=joint, apart=apart, lower=True, ignore=0.0), failures, Budget())
     right = brute_force(weights, task, threads=1).correct
     assert task.total - sum(sum(f.upper) for f in failures.values()) <= right
     assert all(0 <= low <= up <= total for f in failures.values() for low, up, total in zip(f.lower, f.upper, f.totals, strict=True))
@@ -137,7 +138,7 @@ def test_a_model_that_is_always_wrong_in_many_ways_gets_no_credit():
     weights = weights_from_tables(np.zeros((v, v)), np.zeros((v, k)), EVOU, np.zeros((k, 300)), np.zeros((v, 300)))
     engine = Engine.of(weights, task_for(weights))
     failures = engine.unknown()
-    engine.bound_some([(15, 0)], first_effort(weights, joint=False, apart=True), failures)
+    engine.bound_some([(15, 0)], first_effort(weights, joint=False, apart=True), failures, Budget())
     assert failures[15].upper[0] == failures[15].totals[0]
 
 
