@@ -1,0 +1,187 @@
+"""Attack every bound: models at the edges of float32 and float64, ties, cancellation, hostile hints; the truth is exact brute force.
+
+    python benchmarks/attack_soundness.py --models 20000 --workers 2
+
+Prints how many models, proofs, hinted proofs and certificates were tried, and every violation with the seed that repeats it
+(`--seed N --models 1`). A violation is a lower bound above the truth, an upper bound below it, an accepted certificate with a false claim, or
+anything that is raised. Exit code 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from models import random_weights, underflowing_weights, weights_from_tables, with_tensors  # noqa: E402
+
+import compactproofs as cp  # noqa: E402
+from compactproofs.arrays.arithmetic import Rigorous  # noqa: E402
+from compactproofs.counting.brute_force import brute_force  # noqa: E402
+from compactproofs.strategies.base import Request  # noqa: E402
+from compactproofs.strategies.registry import all_strategies, strategy  # noqa: E402
+from compactproofs.strategies.shared import Shared  # noqa: E402
+from compactproofs.strategies.subcubic.attention_scores import Directions  # noqa: E402
+from compactproofs.strategies.subcubic.options import QueryHandling  # noqa: E402
+from compactproofs.strategies.subcubic.search import Hints  # noqa: E402
+from compactproofs.strategies.subcubic.workbench import Workbench  # noqa: E402
+from compactproofs.strategies.threshold import hints as threshold_hints  # noqa: E402
+from compactproofs.strategies.threshold.tabled import Tabled  # noqa: E402
+from compactproofs.tasks import task_for  # noqa: E402
+
+ALWAYS = [strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")]
+SUBCUBIC = [s for s in all_strategies("subcubic") if s.sound]
+TABLED = [s for s in all_strategies("threshold") if isinstance(s, Tabled)]
+TINY = -1074 * np.log(2)
+
+
+def edge(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Numbers that cancel, tie, vanish or explode: small integers times powers of ten that differ from row to row."""
+    whole = rng.integers(-3, 4, size=shape).astype(float)
+    power = rng.choice([0, 0, 0, -3, -20, -37, 3, 20, 30], size=(*shape[:-1], 1) if rng.random() < 0.5 else (1,) * len(shape))
+    noise = rng.choice([0.0, 1e-7, 1e-3]) * rng.normal(size=shape)
+    return (whole + noise) * 10.0**power
+
+
+def scores(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Attention scores near underflow, beyond it, equal, or ordinary."""
+    kind = rng.integers(5)
+    if kind == 0:
+        return TINY + 100 * np.log(10) * rng.integers(0, 3, size=shape) + np.log(rng.choice([0.45, 0.55, 1.0, 2.0], size=shape))
+    if kind == 1:
+        return rng.choice([0.0, -700.0, -744.0, -745.5, -1500.0], size=shape)
+    if kind == 2:
+        return rng.choice([0.0, 1.0, np.log(2), np.log(3)], size=shape)
+    return rng.choice([0.3, 1.0, 5.0, 40.0]) * rng.normal(size=shape)
+
+
+def from_tables(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
+    EVOU = edge(rng, v, out) + rng.choice([0, 1, 4]) * np.eye(v, out)
+    zero = rng.integers(0, 2, size=3)
+    return weights_from_tables(scores(rng, v, v), zero[0] * scores(rng, v, k), EVOU, zero[1] * edge(rng, k, out), zero[2] * edge(rng, v, out))
+
+
+def scaled_tensors(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
+    base = random_weights(int(rng.integers(2**32)), n_ctx=k, d_vocab=v, d_vocab_out=out, d_model=int(rng.integers(1, 6)), d_head=int(rng.integers(1, 5)))
+    powers = rng.choice([0, 0, 0, -10, -30, 10, 25], size=7)
+    with np.errstate(over="ignore", under="ignore"):
+        return with_tensors(base, **{n: np.clip(t.astype(float) * 10.0**p, -3e38, 3e38) for (n, t), p in zip(base.tensors.items(), powers, strict=True)})
+
+
+def near_the_known_falsehood(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
+    """Variations of the first edition's false theorem: terms that vanish when they are multiplied by the smallest weight, 1e-100."""
+    base = underflowing_weights()
+    W_K, W_V = np.array(base.W_K, dtype=float), np.array(base.W_V, dtype=float)
+    W_K[[0, 3], 0] = TINY + rng.choice([99, 100, 100, 100, 101]) * np.log(10) + np.log(rng.uniform(0.2, 1.0, size=2))
+    if rng.random() < 0.7:
+        W_V[rng.choice([0, 1, 3]), rng.integers(3)] += rng.choice([-1.0, 1.0, 0.5])
+    else:
+        W_V[[0, 1, 3], :3] = rng.integers(-2, 3, size=(3, 3))
+    return with_tensors(base, W_K=W_K, W_V=W_V)
+
+
+def copying(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
+    """Models that work more or less, so that bounds have something to claim."""
+    noise = rng.choice([0.1, 0.5, 1.5])
+    return weights_from_tables(
+        rng.choice([0.3, 1.0, 3.0]) * np.arange(v)[None] + noise * rng.normal(size=(v, v)),
+        noise * rng.normal(size=(v, k)),
+        rng.choice([1.0, 4.0, 8.0]) * np.eye(v, out) + noise * rng.normal(size=(v, out)),
+        noise * rng.normal(size=(k, out)),
+        noise * rng.normal(size=(v, out)),
+    )
+
+
+MAKERS = (from_tables, from_tables, scaled_tensors, near_the_known_falsehood, copying, copying)
+
+
+def anything(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    numbers = 10.0 ** rng.choice([-300, -100, -20, -1, 0, 0, 1, 20, 100]) * rng.normal(size=shape)
+    return np.where(rng.random(shape) < 0.05, rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, 5e-324]), numbers)
+
+
+def attack(seed: int) -> tuple[Counter[str], list[str]]:
+    """One model against all of it."""
+    rng = np.random.default_rng(seed)
+    v, k = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    out = v + int(rng.integers(0, 3))
+    maker = MAKERS[seed % len(MAKERS)]
+    counts, wrong = Counter(models=1), []
+    try:
+        with np.errstate(all="ignore"):
+            weights = maker(rng, v, k, out)
+    except cp.CompactProofsError:
+        return Counter(refused=1), []
+    task = task_for(weights)
+    exact = brute_force(weights, task, threads=1)
+    least, most = exact.correct, exact.correct + exact.undecided
+    counts["with undecided sequences"] += exact.undecided > 0
+    shared = Shared(weights, task)
+    some = [SUBCUBIC[i] for i in rng.choice(len(SUBCUBIC), 2, replace=False)] + [TABLED[int(rng.integers(len(TABLED)))]]
+
+    def claim(what: str, lower: int, upper: int | None = None) -> None:
+        if not 0 <= lower <= most or (upper is not None and not least <= upper <= task.total):
+            wrong.append(f"seed {seed} ({maker.__name__}): {what} says [{lower}, {upper}], the truth is [{least}, {most}]")
+
+    for chosen in [strategy("cubic"), *ALWAYS, *some]:
+        try:
+            proof = cp.prove(weights, chosen, task, upper=chosen.name == "threshold-best", shared=shared)
+            counts["proofs"] += 1
+            claim(chosen.label, proof.correct_at_least, proof.correct_at_most)
+            if seed % 40 == 0:
+                checked = cp.check(proof.certificate, weights)
+                counts["certificates"] += 1
+                if not checked.accepted and "too large" not in checked.reason and "--work" not in checked.reason:
+                    wrong.append(f"seed {seed}: certificate of {chosen.label} {checked.verdict.name} {checked.reason}")
+                elif checked.accepted:
+                    claim(f"certificate of {chosen.label}", checked.correct_at_least or 0, checked.correct_at_most)
+        except Exception as error:
+            wrong.append(f"seed {seed} ({maker.__name__}): {chosen.label} raised {type(error).__name__}: {error}")
+    d, h, out, k = weights.d_model, weights.d_vocab, weights.d_vocab_out, weights.n_ctx
+    directions = Directions(*(anything(rng, n) for n in [h] * 4 + [d] * 3))
+    with np.errstate(all="ignore"):
+        hints = threshold_hints.Hints(
+            np.abs(anything(rng, out, out)), anything(rng, out), anything(rng, h), anything(rng, out, h),
+            rng.integers(-1, 4, size=(out, h)), directions, int(rng.integers(0, 60)),
+        )  # fmt: skip
+        for chosen in (*(s for s in ALWAYS if isinstance(s, Tabled)), some[2]):
+            failures, *_ = chosen.failures(weights, task, hints, Rigorous())
+            counts["proofs with hostile hints"] += 1
+            claim(f"{chosen.label} with hints", max(0, task.total - failures))
+        for chosen in some[:2]:
+            width = k if chosen.query_handling is QueryHandling.MEAN_QUERY_DIFF else 4
+            random = Hints(directions, rng.integers(-2, h + 2, size=(h, h, k)), anything(rng, h, width))
+            counts["proofs with hostile hints"] += 1
+            claim(f"{chosen.label} with hints", chosen.count(Workbench(weights, Shared(weights, task)), random, Rigorous()))
+    return counts, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0, help="the first model's")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    started, total, bad = time.perf_counter(), Counter[str](), 0
+    with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
+        seeds = range(options.seed, options.seed + options.models)
+        for done, (counts, wrong) in enumerate(pool.imap_unordered(attack, seeds, chunksize=10), start=1):
+            total.update(counts)
+            bad += len(wrong)
+            for line in wrong:
+                print(line, flush=True)
+            if done % 1000 == 0:
+                print(f"{done} after {time.perf_counter() - started:.0f} s: {dict(total)}, {bad} violations", flush=True)
+    print(f"{dict(total)} in {time.perf_counter() - started:.0f} s: {bad} violations")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
