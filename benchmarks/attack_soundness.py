@@ -1,6 +1,7 @@
 """Attack every bound: models at the edges of float32 and float64, ties, cancellation, hostile hints; the truth is exact brute force.
 
     python benchmarks/attack_soundness.py --models 20000 --workers 2
+    python benchmarks/attack_soundness.py --trained DIR           # model files of real sizes instead, all sound strategies
 
 Prints how many models, proofs, hinted proofs and certificates were tried, and every violation with the seed that repeats it
 (`--seed N --models 1`). A violation is a lower bound above the truth, an upper bound below it, an accepted certificate with a false claim, or
@@ -20,23 +21,23 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from models import random_weights, underflowing_weights, weights_from_tables, with_tensors  # noqa: E402
+import compactproofs as cp
+from compactproofs.arrays.arithmetic import Rigorous
+from compactproofs.counting.brute_force import brute_force
+from compactproofs.strategies.registry import all_strategies, strategy
+from compactproofs.strategies.shared import Shared
+from compactproofs.strategies.subcubic.attention_scores import Directions
+from compactproofs.strategies.subcubic.options import QueryHandling
+from compactproofs.strategies.subcubic.search import Hints
+from compactproofs.strategies.subcubic.workbench import Workbench
+from compactproofs.strategies.threshold import hints as threshold_hints
+from compactproofs.strategies.threshold.tabled import Tabled
+from compactproofs.tasks import task_for
+from models import random_weights, underflowing_weights, weights_from_tables, with_tensors
 
-import compactproofs as cp  # noqa: E402
-from compactproofs.arrays.arithmetic import Rigorous  # noqa: E402
-from compactproofs.counting.brute_force import brute_force  # noqa: E402
-from compactproofs.strategies.base import Request  # noqa: E402
-from compactproofs.strategies.registry import all_strategies, strategy  # noqa: E402
-from compactproofs.strategies.shared import Shared  # noqa: E402
-from compactproofs.strategies.subcubic.attention_scores import Directions  # noqa: E402
-from compactproofs.strategies.subcubic.options import QueryHandling  # noqa: E402
-from compactproofs.strategies.subcubic.search import Hints  # noqa: E402
-from compactproofs.strategies.subcubic.workbench import Workbench  # noqa: E402
-from compactproofs.strategies.threshold import hints as threshold_hints  # noqa: E402
-from compactproofs.strategies.threshold.tabled import Tabled  # noqa: E402
-from compactproofs.tasks import task_for  # noqa: E402
-
-ALWAYS = [strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")]
+ALWAYS = [
+    strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")
+]
 SUBCUBIC = [s for s in all_strategies("subcubic") if s.sound]
 TABLED = [s for s in all_strategies("threshold") if isinstance(s, Tabled)]
 TINY = -1074 * np.log(2)
@@ -63,19 +64,27 @@ def scores(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def from_tables(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
+    """Tables at the edges, as a network."""
     EVOU = edge(rng, v, out) + rng.choice([0, 1, 4]) * np.eye(v, out)
     zero = rng.integers(0, 2, size=3)
-    return weights_from_tables(scores(rng, v, v), zero[0] * scores(rng, v, k), EVOU, zero[1] * edge(rng, k, out), zero[2] * edge(rng, v, out))
+    return weights_from_tables(
+        scores(rng, v, v), zero[0] * scores(rng, v, k), EVOU, zero[1] * edge(rng, k, out), zero[2] * edge(rng, v, out)
+    )
 
 
 def scaled_tensors(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
-    base = random_weights(int(rng.integers(2**32)), n_ctx=k, d_vocab=v, d_vocab_out=out, d_model=int(rng.integers(1, 6)), d_head=int(rng.integers(1, 5)))
+    """Random tensors, each with a scale of its own, up to the ends of float32."""
+    base = random_weights(
+        int(rng.integers(2**32)), n_ctx=k, d_vocab=v, d_vocab_out=out, d_model=int(rng.integers(1, 6)), d_head=int(rng.integers(1, 5))
+    )
     powers = rng.choice([0, 0, 0, -10, -30, 10, 25], size=7)
     with np.errstate(over="ignore", under="ignore"):
-        return with_tensors(base, **{n: np.clip(t.astype(float) * 10.0**p, -3e38, 3e38) for (n, t), p in zip(base.tensors.items(), powers, strict=True)})
+        return with_tensors(
+            base, **{n: np.clip(t.astype(float) * 10.0**p, -3e38, 3e38) for (n, t), p in zip(base.tensors.items(), powers, strict=True)}
+        )
 
 
-def near_the_known_falsehood(rng: np.random.Generator, v: int, k: int, out: int) -> cp.Weights:
+def near_the_known_falsehood(rng: np.random.Generator, *_: int) -> cp.Weights:
     """Variations of the first edition's false theorem: terms that vanish when they are multiplied by the smallest weight, 1e-100."""
     base = underflowing_weights()
     W_K, W_V = np.array(base.W_K, dtype=float), np.array(base.W_V, dtype=float)
@@ -103,6 +112,7 @@ MAKERS = (from_tables, from_tables, scaled_tensors, near_the_known_falsehood, co
 
 
 def anything(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Hints from nowhere."""
     numbers = 10.0 ** rng.choice([-300, -100, -20, -1, 0, 0, 1, 20, 100]) * rng.normal(size=shape)
     return np.where(rng.random(shape) < 0.05, rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, 5e-324]), numbers)
 
@@ -163,16 +173,43 @@ def attack(seed: int) -> tuple[Counter[str], list[str]]:
     return counts, wrong
 
 
+def attack_trained(path: Path) -> tuple[Counter[str], list[str]]:
+    """One trained model, small enough for brute force, against every sound strategy and its upper bound."""
+    weights = cp.load(path)
+    task = task_for(weights)
+    exact = brute_force(weights, task)
+    least, most = exact.correct, exact.correct + exact.undecided
+    counts, wrong = Counter(models=1), []
+    for chosen in [strategy("cubic"), *SUBCUBIC, *ALWAYS, *TABLED]:
+        try:
+            proof = cp.prove(weights, chosen, task, upper=chosen.name in ("threshold-best", "cubic"))
+        except Exception as error:
+            wrong.append(f"{path.name}: {chosen.label} raised {type(error).__name__}: {error}")
+            continue
+        counts["proofs"] += 1
+        if proof.correct_at_least > most or (proof.correct_at_most is not None and proof.correct_at_most < least):
+            wrong.append(
+                f"{path.name}: {chosen.label} says [{proof.correct_at_least}, {proof.correct_at_most}], the truth is [{least}, {most}]"
+            )
+        counts["exact"] += proof.correct_at_least == proof.correct_at_most == least
+    return counts, wrong
+
+
 def main() -> int:
+    """Attack and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the first model's")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--trained", type=Path, help="folder of trained models")
     options = parser.parse_args()
     started, total, bad = time.perf_counter(), Counter[str](), 0
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        seeds = range(options.seed, options.seed + options.models)
-        for done, (counts, wrong) in enumerate(pool.imap_unordered(attack, seeds, chunksize=10), start=1):
+        if options.trained:
+            results = pool.imap_unordered(attack_trained, sorted(options.trained.glob("*.safetensors")))
+        else:
+            results = pool.imap_unordered(attack, range(options.seed, options.seed + options.models), chunksize=10)
+        for done, (counts, wrong) in enumerate(results, start=1):
             total.update(counts)
             bad += len(wrong)
             for line in wrong:

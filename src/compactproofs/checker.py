@@ -282,7 +282,9 @@ def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, confi
         f"{words}, because the user said so" for name, words in heard.items() if name in told and name not in {**metadata, **beside}
     ]
     if not metadata and not beside:
-        assumptions.append("no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions")
+        assumptions.append(
+            "no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions"
+        )
     else:
         unsaid = {name: words for name, words in (("n_layers", "one layer"), ("attn_only", "attention only")) if name not in said}
         assumptions += [f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}"] if unsaid else []

@@ -66,13 +66,7 @@ def certify(
     upper = None if correct_at_most is None else _upper_witness(strategy, weights, task, tables, details, correct_at_most)
     at_least = checker.LOWER_RULES[rule](tables, witness)
     at_most = None if upper is None else task.total - checker.check_failures(tables, upper)
-    subject = f"{strategy.name} {strategy.parameters}, weights {weights.sha256}, compactproofs {__version__}"
-    if correct_at_least is not None and at_least < correct_at_least:
-        _require_agreement(strategy, weights, task, tables, correct_at_least, subject)
-    if correct_at_most is not None and at_most is not None and at_most > correct_at_most:
-        raise DisagreementError(
-            f"{strategy.label} claims at most {correct_at_most} of {task.total}, the checker confirms {at_most}", subject
-        )
+    _require_agreement(strategy, weights, task, tables, (correct_at_least, at_least), (at_most, correct_at_most))
     return Certificate(
         {
             "format": checker.FORMAT,
@@ -103,24 +97,35 @@ def certify(
 
 
 def _require_agreement(
-    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, tables: checker.Tables, claimed: int, subject: str
+    strategy: AbstractStrategy,
+    weights: Weights,
+    task: AbstractTask,
+    tables: checker.Tables,
+    least: tuple[int | None, int],
+    most: tuple[int | None, int | None],
 ) -> None:
-    """Raise the alarm unless the checker's exact arithmetic confirms what a strategy claims.
+    """Raise the alarm unless the checker's exact arithmetic confirms what a strategy claims: (claimed, shown) and (shown, claimed).
 
-    Rules `cubic`, `gaps` and `pairs` count on the strategy's own grid with exact tables, so they cannot find less than it did. A witness of
-    rule `pools` has scales and grids of its own and may find less where weights are extreme; then brute force, or if there are too many
-    sequences the strongest witness that we can write, must confirm the claim.
+    On ordinary models a witness cannot show less than the strategy found: it counts on the same grid with exact tables. Where weights are
+    extreme it may (the checker gives up below 2^-2064, and pools have grids of their own). Then brute force decides; if there are too
+    many sequences, the strongest witness that we can write must confirm a pooled strategy, and anything else is an alarm.
     """
-    confirmed = 0
-    if isinstance(strategy, Tabled):
-        try:
-            confirmed = brute_force(weights, task, seconds=_SECONDS).correct
-        except InfeasibleError:
-            confirmed = checker.check_pairs(tables, _lower_witness(ThresholdBest(), weights, task, tables, None))
-    if confirmed < claimed:
+    claimed, shown = least
+    above, below = most
+    if (claimed is None or claimed <= shown) and (above is None or below is None or above <= below):
+        return
+    try:
+        exact = brute_force(weights, task, seconds=_SECONDS)
+        confirmed, refuted = exact.correct + exact.undecided, exact.correct
+    except InfeasibleError:
+        pooled = isinstance(strategy, Tabled)
+        confirmed = checker.check_pairs(tables, _lower_witness(ThresholdBest(), weights, task, tables, None)) if pooled else shown
+        refuted = task.total if above is None else above
+    said = f"{strategy.label} claims at least {claimed} and at most {below} of {task.total} right sequences"
+    if (claimed is not None and claimed > confirmed) or (below is not None and below < refuted):
         raise DisagreementError(
-            f"{strategy.label} claims at least {claimed} of {task.total} right sequences, the checker cannot confirm it exactly",
-            subject,
+            f"{said}, and the checker can confirm at least {shown} and at most {above} only",
+            f"{strategy.name} {strategy.parameters}, weights {weights.sha256}, compactproofs {__version__}",
         )
 
 

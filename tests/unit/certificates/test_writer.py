@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import compactproofs as cp
 from compactproofs import checker
+from compactproofs.certificates import writer
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.writer import certify
-from compactproofs.errors import CertificateError, DisagreementError
+from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.tasks import MaxOfK
 from models import adversarial_models, mostly_right, random_weights
@@ -80,13 +81,20 @@ def test_certificates_of_random_models(seed, strategy, scale):
     assert checked.accepted and checked.correct_at_least <= truth <= checked.correct_at_most
 
 
-@pytest.mark.parametrize(("least", "most", "words"), [(1, 0, "claims at least"), (0, -1, "claims at most")])
-def test_a_proof_that_the_checker_cannot_confirm_is_an_alarm(least, most, words):
+@pytest.mark.parametrize("feasible", [True, False])
+@pytest.mark.parametrize(("least", "most"), [(1, 0), (0, -1)])
+def test_a_proof_that_the_checker_cannot_confirm_is_an_alarm(least, most, feasible, monkeypatch):
+    if not feasible:
+        monkeypatch.setattr(writer, "brute_force", _too_long)
     weights = random_weights(3, d_vocab_out=6)
     proof = cp.prove(weights, "threshold-best", upper=True)
     wrong = replace(proof, correct_at_least=proof.correct_at_least + least, correct_at_most=proof.correct_at_most + most)
-    with pytest.raises(DisagreementError, match=f"ALARM: threshold-best {words} .*Please report .*weights {weights.sha256}"):
+    with pytest.raises(DisagreementError, match=f"ALARM: threshold-best claims at least .*Please report .*weights {weights.sha256}"):
         _ = wrong.certificate
+
+
+def _too_long(*_, **__):
+    raise InfeasibleError("too long")
 
 
 def test_what_the_checker_proves_is_claimed_even_if_it_is_more():
