@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import compactproofs as cp
 from compactproofs.arrays.arithmetic import Rigorous
+from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.strategies.registry import all_strategies, strategy
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.subcubic.options import QueryHandling
 from compactproofs.strategies.subcubic.search import Hints
 from compactproofs.strategies.subcubic.workbench import Workbench

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 
 import compactproofs as cp
-from compactproofs.circuits import float_circuits
 from compactproofs.cores import available_cores
 from compactproofs.counting.brute_force import brute_force
+from compactproofs.form.tables import float_circuits
 from compactproofs.tasks import task_for
 
 

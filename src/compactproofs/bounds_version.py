@@ -10,7 +10,9 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-BOUNDS = ("arrays", "budget.py", "circuits", "counting", "measuring.py", "model", "proving.py", "strategies", "tasks")
+BOUNDS = (
+    *("arrays", "bounds", "budget.py", "counting", "form", "ledger", "measuring.py", "model", "proving.py", "search", "strategies", "tasks"),
+)
 """What bounds and measured accuracies depend on, within the package."""
 
 MEASUREMENTS = (*BOUNDS, "interpretation")

@@ -28,6 +28,10 @@ class MissingExtraError(CompactProofsError):
     """An optional dependency is needed; the message names the extra that installs it."""
 
 
+class LedgerError(CompactProofsError):
+    """A ledger that is not well formed."""
+
+
 class CertificateError(CompactProofsError):
     """A certificate cannot be written: the strategy, the task or the place for it does not allow it."""
 

@@ -12,7 +12,7 @@ from compactproofs.cores import available_cores
 from compactproofs.counting.brute_force import Progress
 from compactproofs.errors import InfeasibleError, StrategyError
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, Proof, Request, Subject
+from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, Proof, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named
@@ -89,7 +89,7 @@ def prove(
         theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),
         assumptions=weights.assumptions,
         weights_sha256=weights.sha256,
-        subject=Subject(chosen, weights, task, bound.details),
+        origin=Origin(chosen, weights, request.question, bound.make_ledger),
     )
 
 

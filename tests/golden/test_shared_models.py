@@ -63,8 +63,8 @@ def test_published_subcubic_counts_are_those_of_the_authors_code(name):
 @needs_models
 @pytest.mark.parametrize("name", ALL)
 def test_attention_error_bounds_are_those_of_the_authors_code(name):
+    from compactproofs.bounds.low_rank_scores import approximate_scores, find_directions
     from compactproofs.strategies.subcubic import AttentionError
-    from compactproofs.strategies.subcubic.attention_scores import approximate_scores, find_directions
 
     weights = model(name)
     published = {row["attention_error"]: row["attention_error_bound"] for row in golden(name)["subcubic_published"]}

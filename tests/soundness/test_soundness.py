@@ -11,12 +11,12 @@ import pytest
 import oracle
 from compactproofs import Subcubic, prove, prove_many
 from compactproofs.arrays.arithmetic import Rigorous
+from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import all_strategies, strategy
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic import QueryHandling
-from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.subcubic.search import Hints
 from compactproofs.strategies.subcubic.workbench import Workbench
 from compactproofs.strategies.threshold import Tabled, ThresholdBest

@@ -20,13 +20,17 @@ from numba.core import event
 
 FILES = (
     "arrays/compiling.py",
-    "counting/additive.py",
+    "bounds/pairs.py",
+    "counting/classes.py",
+    "counting/count_up.py",
     "counting/grid.py",
     "counting/kernels.py",
     "interpretation/ablation_kernel.py",
+    "search/grids.py",
+    "search/listing.py",
+    "search/pairs.py",
+    "search/pools.py",
     "strategies/subcubic/published_search.py",
-    "strategies/threshold/enumeration.py",
-    "strategies/threshold/pairs.py",
 )
 """Files of the package with compiled functions, and this one."""
 

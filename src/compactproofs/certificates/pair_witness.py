@@ -9,7 +9,7 @@ from typing import Any
 
 from compactproofs import checker
 from compactproofs.certificates.pairs import PairSearch
-from compactproofs.counting.evaluation import Evaluation, prepare
+from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.threshold.engine import Effort, Failures, fraction_of
 from compactproofs.strategies.threshold.pairwise import first_effort

@@ -14,8 +14,8 @@ import numpy as np
 from compactproofs import checker
 from compactproofs.certificates.listing import sequences_at_least_zero
 from compactproofs.certificates.steps import STEP_BITS, Class, FloatHarms, class_automaton_of, count_class
-from compactproofs.counting.evaluation import Evaluation
 from compactproofs.counting.grid import dominant_tokens, natural_unit
+from compactproofs.form.evaluation import Evaluation
 from compactproofs.strategies.threshold import pairs as kernels
 from compactproofs.strategies.threshold.engine import Effort
 

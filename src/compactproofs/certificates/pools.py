@@ -13,7 +13,7 @@ import numpy as np
 
 from compactproofs import checker
 from compactproofs.certificates.steps import count_by_class
-from compactproofs.circuits.tables import position_centre
+from compactproofs.form.tables import position_centre
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.threshold.hints import Hints, find_hints
 from compactproofs.strategies.threshold.tabled import Tabled

@@ -14,9 +14,9 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.budget import Budget, in_threads
 from compactproofs.cores import available_cores
 from compactproofs.counting import kernels
-from compactproofs.counting.evaluation import Evaluation, prepare
 from compactproofs.counting.exact_sign import ExactNetwork
 from compactproofs.errors import InfeasibleError
+from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.model.weights import Weights
 from compactproofs.tasks import AbstractTask, check_fits
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.brute_force import ExactCount, Progress, decide, duration
-from compactproofs.counting.evaluation import prepare
 from compactproofs.errors import InfeasibleError
+from compactproofs.form.evaluation import prepare
 from compactproofs.model.weights import Weights
 from compactproofs.tasks import AbstractTask, check_fits
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from compactproofs.circuits.tables import Circuits, float_circuits
 from compactproofs.cores import available_cores
 from compactproofs.errors import InfeasibleError, TaskError
+from compactproofs.form.tables import Circuits, float_circuits
 from compactproofs.interpretation import sequences
 from compactproofs.interpretation.ablation_kernel import evaluate
 from compactproofs.interpretation.numbers import Statistics, finite

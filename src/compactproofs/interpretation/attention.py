@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compactproofs.circuits.tables import float_circuits
+from compactproofs.form.tables import float_circuits
 from compactproofs.interpretation import sequences
 from compactproofs.interpretation.numbers import BINS, Histogram, Statistics, bin_edges, bin_numbers, finite, power_of_two
 from compactproofs.model.weights import Weights

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compactproofs.circuits.tables import float_circuits
+from compactproofs.bounds.row_spreads import spread
+from compactproofs.form.tables import float_circuits
 from compactproofs.interpretation import sequences
 from compactproofs.interpretation.numbers import Histogram, Statistics, finite, histogram, mean_and_std
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.subcubic.row_diff import spread
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,11 @@ from math import sqrt
 import numpy as np
 
 from compactproofs.arrays.arithmetic import Float64
-from compactproofs.circuits.tables import position_centre
+from compactproofs.bounds import row_spreads
+from compactproofs.bounds.low_rank_scores import AttentionError, Directions, approximate_scores, find_directions, peeled
+from compactproofs.form.tables import position_centre
 from compactproofs.interpretation.numbers import Statistics, finite, norm
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.subcubic import row_diff
-from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores, find_directions, peeled
-from compactproofs.strategies.subcubic.options import AttentionError
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _size(factors: ResidualFactors) -> Statistics:
     error = factors.product
     first, frobenius = _first_singular(error), norm(error)
     return {
-        "EQKEErrMaxRowDiffFloat": finite(row_diff.spread(error).max()),
+        "EQKEErrMaxRowDiffFloat": finite(row_spreads.spread(error).max()),
         "EQKEErrMaxAbsFloat": finite(np.abs(error).max()),
         "EQKEErrMeanDimZeroNormFloat": finite(norm(error.mean(axis=0))),
         "EQKEErrFirstSingularFloat": finite(first),
@@ -81,17 +80,17 @@ def _size(factors: ResidualFactors) -> Statistics:
 
 def _bounds(factors: ResidualFactors) -> Statistics:
     chain, error = factors.chain, factors.product
-    subproduct = row_diff.spread_of_split_product_upper(chain, mean=False).max()
-    mean_subproduct = row_diff.spread_of_split_product_upper(chain, mean=True).max()
+    subproduct = row_spreads.spread_of_split_product_upper(chain, mean=False).max()
+    mean_subproduct = row_spreads.spread_of_split_product_upper(chain, mean=True).max()
     bounds = {
         "MaxDiff": subproduct,  # one error term, so splitting anywhere is the same for both
-        "MaxDiffExact": row_diff.spread(error).max(),
+        "MaxDiffExact": row_spreads.spread(error).max(),
         "MaxDiffSubproduct": subproduct,
-        "MaxDiffSubproductRecursive": row_diff.spread_recursive_upper(chain, mean=False, mean_below=False).max(),
+        "MaxDiffSubproductRecursive": row_spreads.spread_recursive_upper(chain, mean=False, mean_below=False).max(),
         "MeanMaxDiff": mean_subproduct,
         "MeanMaxDiffSubproduct": mean_subproduct,
-        "MeanMaxDiffSubproductRecursive": row_diff.spread_recursive_upper(chain, mean=True, mean_below=False).max(),
-        "MeanRecursiveMaxDiffSubproductRecursive": row_diff.spread_recursive_upper(chain, mean=True, mean_below=True).max(),
+        "MeanMaxDiffSubproductRecursive": row_spreads.spread_recursive_upper(chain, mean=True, mean_below=False).max(),
+        "MeanRecursiveMaxDiffSubproductRecursive": row_spreads.spread_recursive_upper(chain, mean=True, mean_below=True).max(),
         "Svd": sqrt(2.0) * _first_singular(error),
     }
     return {f"EQKEErrBound{name}Float": finite(value) for name, value in bounds.items()}

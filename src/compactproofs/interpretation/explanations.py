@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactproofs.strategies.subcubic.options import AttentionError
+from compactproofs.bounds.low_rank_scores import AttentionError
 
 _SLOPE = "EQKEHistAttentionDifferenceOverGapDupBySeqCount"
 _MARGIN = "EVOUHistMinAboveDiagDupBySeqCount"

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from compactproofs.arrays.arithmetic import Float64
+from compactproofs.bounds.direct_path import DirectPath
+from compactproofs.bounds.low_rank_scores import AttentionError
 from compactproofs.interpretation import sequences
 from compactproofs.interpretation.numbers import Histogram, Statistics, finite, mean_and_std
 from compactproofs.model.weights import Weights
@@ -20,7 +22,7 @@ from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic.counting import count_covered
 from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_logit_gap_upper
-from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
+from compactproofs.strategies.subcubic.options import QueryHandling
 from compactproofs.strategies.subcubic.search import find_hints
 from compactproofs.strategies.subcubic.workbench import Workbench
 from compactproofs.tasks import task_for

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from compactproofs.bounds.row_spreads import spread
 from compactproofs.interpretation.error_terms import ResidualFactors
 from compactproofs.interpretation.numbers import Histogram, Statistics, finite, histogram, mean_and_std
-from compactproofs.strategies.subcubic.row_diff import spread
 
 DRAWS = 100
 SEED = 1234

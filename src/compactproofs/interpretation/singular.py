@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compactproofs.circuits.tables import float_circuits
+from compactproofs.form.tables import float_circuits
 from compactproofs.interpretation.numbers import Statistics, finite, mean_and_std
 from compactproofs.model.weights import Weights
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from compactproofs.circuits.tables import float_circuits
+from compactproofs.bounds.row_spreads import spread
+from compactproofs.form.tables import float_circuits
 from compactproofs.interpretation.numbers import Statistics, finite
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.subcubic.row_diff import spread
 
 
 def table_sizes(weights: Weights) -> Statistics:

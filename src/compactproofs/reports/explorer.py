@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from compactproofs.certificates.pairs import PairSearch
-from compactproofs.circuits.tables import float_circuits
-from compactproofs.counting.evaluation import Evaluation, prepare
 from compactproofs.counting.grid import natural_unit
+from compactproofs.form.evaluation import Evaluation, prepare
+from compactproofs.form.tables import float_circuits
 from compactproofs.model.forward import forward
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from compactproofs.arrays.rounding import round_down, round_up
 from compactproofs.budget import Budget
 from compactproofs.counting.brute_force import Progress
-from compactproofs.errors import CertificateError
+from compactproofs.errors import StrategyError
+from compactproofs.ledger.inspect import proven_by_query, unproven_by_query
+from compactproofs.ledger.ledger import Ledger
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
-from compactproofs.tasks import AbstractTask
+from compactproofs.tasks import AbstractTask, MaxOfK
+from compactproofs.tasks.question import REAL, Question
 from compactproofs.version import __version__
 
 if TYPE_CHECKING:
@@ -38,12 +42,20 @@ class Request:
 
     stop: Event | None = None
     """Set by whoever wants the proof to end at once with what it has."""
+    asked: Question | None = None
+    """The question, if it is another one than "how many sequences are answered right"."""
     budget: Budget = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.memory is not None:
             self.memory.require(self.weights, self.task)
+            if self.asked is not None:
+                raise StrategyError("a memory belongs to a network and a task; a question of its own cannot share it")
         object.__setattr__(self, "budget", Budget(self.seconds, self.stop))
+
+    @cached_property
+    def question(self) -> Question:
+        return Question(self.task) if self.asked is None else self.asked
 
     @cached_property
     def shared(self) -> Shared:
@@ -85,8 +97,8 @@ class Bound:
     """How many of the measured operations are on integers."""
     length: ProofLength | None = None
     """The length by sizes, if another proof was carried out than the strategy's `length` is about."""
-    details: Any = None
-    """What helps to write the proof down, if the strategy alone does not say."""
+    make_ledger: Callable[[], Ledger] | None = None
+    """Writes the ledger that proves this; None for the paper's strategies, which have none."""
     search_seconds: float = 0.0
     """Time spent on looking for hints, which no checker needs."""
     counting_seconds: float = 0.0
@@ -142,26 +154,33 @@ class AbstractStrategy(ABC):
 
         Law: if the strategy is sound, every number is at most the true one.
         """
-        return None
+        make_ledger = self.bound(request).make_ledger
+        return None if make_ledger is None else proven_by_query(make_ledger(), request.weights)
 
     def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
         """For each label by query, a sequence that the strategy does not prove right; None where it proves all, or cannot tell."""
-        return None
+        make_ledger = self.bound(request).make_ledger
+        return None if make_ledger is None else unproven_by_query(make_ledger(), request.weights)
 
     @abstractmethod
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         """The cost of checking the proof, as far as it depends on the sizes only; `Bound.measured` has the rest."""
 
 
+def require_max_of_k(task: AbstractTask, strategy: str) -> None:
+    """Raise unless the task is max-of-K, which the paper's arguments are about."""
+    if task.sha256 != MaxOfK(task.n_ctx, task.d_vocab).sha256:
+        raise StrategyError(f"{strategy} proves bounds for max-of-K only, not for {task.title}")
+
+
 @dataclass(frozen=True)
-class Subject:
-    """What a proof is about."""
+class Origin:
+    """What a proof is about, and how its ledger is made."""
 
     strategy: AbstractStrategy
     weights: Weights
-    task: AbstractTask
-    details: Any = None
-    """`Bound.details`"""
+    question: Question
+    make_ledger: Callable[[], Ledger] | None
 
 
 @dataclass(frozen=True)
@@ -201,8 +220,8 @@ class Proof:
     """What was assumed about the model file."""
     weights_sha256: str
     version: str = field(default=__version__)
-    subject: Subject | None = field(default=None, repr=False, compare=False)
-    """What the proof is about, for writing certificates."""
+    origin: Origin | None = field(default=None, repr=False, compare=False)
+    """What the proof is about, for ledgers and certificates."""
 
     @property
     def lower(self) -> float:
@@ -227,24 +246,20 @@ class Proof:
         return self.length.unexplained_dimensions
 
     @cached_property
+    def ledger(self) -> Ledger | None:
+        """What a threshold proof is: parts and terms, to look at, to save, to improve by hand. None for the paper's strategies."""
+        return None if self.origin is None or self.origin.make_ledger is None else self.origin.make_ledger()
+
+    @cached_property
     def certificate(self) -> Certificate:
-        """The proof written down for the stand-alone checker. Searching for it and checking it once take some time; it is kept."""
+        """The proof written down for the stand-alone checker. Checking it once takes some time; it is kept."""
         return self.certify()
 
-    def certify(self, semantics: str = "real") -> Certificate:
+    def certify(self, semantics: str = REAL) -> Certificate:
         """A certificate about the real-number network, or (`float32-any-order`) about its float32 forward pass with a count of its own."""
         from compactproofs.certificates.writer import certify
 
-        if self.subject is None or self.status == "infeasible":
-            raise CertificateError(f"there is no proof to certify: {self.reason or 'it was not made by prove'}")
-        about_reals = semantics == "real"
-        return certify(
-            *(self.subject.strategy, self.subject.weights, self.subject.task),
-            details=self.subject.details,
-            correct_at_least=self.correct_at_least if about_reals else None,
-            correct_at_most=self.correct_at_most if about_reals else None,
-            semantics=semantics,
-        )
+        return certify(self, semantics)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -24,10 +24,10 @@ import numpy as np
 from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigorous, certain
 from compactproofs.arrays.environment import require_ieee754
-from compactproofs.circuits.tables import Circuits, circuits
+from compactproofs.bounds.excluding import excluding_label, max_excluding_label, worst_position
+from compactproofs.form.tables import Circuits, circuits
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
-from compactproofs.strategies.parts import excluding_label, max_excluding_label, require_max_of_k, worst_position
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k
 from compactproofs.tasks import AbstractTask
 
 _LABELS_AT_ONCE = 16

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from compactproofs.bounds.direct_path import DirectPath
+from compactproofs.bounds.low_rank_scores import AttentionError
 from compactproofs.errors import StrategyError
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.cubic import Cubic
-from compactproofs.strategies.subcubic import PUBLISHED_QUERY_HANDLINGS, AttentionError, DirectPath, QueryHandling, Subcubic
+from compactproofs.strategies.subcubic import PUBLISHED_QUERY_HANDLINGS, QueryHandling, Subcubic
 from compactproofs.strategies.threshold import (
     EXACT,
     ThresholdBest,

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from compactproofs.bounds_version import code_version
-from compactproofs.circuits.tables import float_circuits
 from compactproofs.errors import InfeasibleError, SweepError
+from compactproofs.form.tables import float_circuits
 from compactproofs.measuring import accuracy
 from compactproofs.model.weights import Weights
 from compactproofs.proving import prove

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
-from compactproofs.circuits.tables import float_circuits
+from compactproofs.form.tables import float_circuits
 from models import adversarial_models, random_weights
 
 MODELS = {"random": random_weights(3, d_vocab_out=6), **dict(adversarial_models())}

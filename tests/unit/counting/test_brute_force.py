@@ -6,9 +6,9 @@ import pytest
 import oracle
 from compactproofs.counting import brute_force as module
 from compactproofs.counting.brute_force import ExactCount, brute_force, decide
-from compactproofs.counting.evaluation import prepare
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import InfeasibleError
+from compactproofs.form.evaluation import prepare
 from compactproofs.tasks import LabellingAutomaton, task_for
 from compactproofs.tasks.automaton import AbstractTask
 from models import adversarial_models, random_weights, weights_from_tables

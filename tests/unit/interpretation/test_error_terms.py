@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import compactproofs as cp
+from compactproofs.bounds.low_rank_scores import Directions, find_directions
 from compactproofs.interpretation.error_terms import ResidualFactors, error_terms, residual_factors
 from compactproofs.interpretation.residuals import normality, resampling
 from compactproofs.interpretation.singular import unscaled_EQKE
-from compactproofs.strategies.subcubic.attention_scores import Directions, find_directions
 from models import random_weights, weights_from_tables
 
 

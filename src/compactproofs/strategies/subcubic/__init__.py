@@ -1,6 +1,8 @@
 """The paper's subcubic proofs: three choices, composed."""
 
-from compactproofs.strategies.subcubic.options import PUBLISHED_QUERY_HANDLINGS, AttentionError, DirectPath, QueryHandling
+from compactproofs.bounds.direct_path import DirectPath
+from compactproofs.bounds.low_rank_scores import AttentionError
+from compactproofs.strategies.subcubic.options import PUBLISHED_QUERY_HANDLINGS, QueryHandling
 from compactproofs.strategies.subcubic.strategy import Subcubic
 
 __all__ = ["PUBLISHED_QUERY_HANDLINGS", "AttentionError", "DirectPath", "QueryHandling", "Subcubic"]

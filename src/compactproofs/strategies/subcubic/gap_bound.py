@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.bounds import row_spreads
+from compactproofs.bounds.direct_path import DirectBound
+from compactproofs.bounds.excluding import excluding_label, worst_position
+from compactproofs.bounds.low_rank_scores import Scores
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.parts import excluding_label, worst_position
-from compactproofs.strategies.subcubic import row_diff
-from compactproofs.strategies.subcubic.attention_scores import Scores
-from compactproofs.strategies.subcubic.direct_path import DirectBound
 from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.options import QueryHandling
 
@@ -114,7 +114,7 @@ def output_parts(weights: Weights, direct: DirectBound, arithmetic: AbstractArit
             x_max=x.max(axis=1),
             delta_max=without_label.max(axis=1),
             delta_min=-(excluding_label(-delta, labels).max(axis=1)),
-            wrong_upper=np.maximum.accumulate(row_diff.spread(EVOU), axis=0),
+            wrong_upper=np.maximum.accumulate(row_spreads.spread(EVOU), axis=0),
             rest_upper=direct.rest_upper,
         )
 

@@ -15,14 +15,15 @@ from __future__ import annotations
 import numpy as np
 
 from compactproofs.arrays.arithmetic import Float64
-from compactproofs.circuits.tables import float_circuits
+from compactproofs.bounds.direct_path import DirectPath, bound_rows
+from compactproofs.bounds.excluding import excluding_label, worst_position
+from compactproofs.bounds.low_rank_scores import AttentionError
+from compactproofs.form.tables import float_circuits
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.parts import excluding_label, worst_position
 from compactproofs.strategies.subcubic.counting import count_sequences
-from compactproofs.strategies.subcubic.direct_path import bound_rows
 from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_bounds, output_parts
-from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
+from compactproofs.strategies.subcubic.options import QueryHandling
 from compactproofs.strategies.subcubic.published_search import uniform_gap_search
 from compactproofs.strategies.subcubic.search import mean_attention
 from compactproofs.strategies.subcubic.workbench import Workbench

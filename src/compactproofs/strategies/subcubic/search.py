@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from compactproofs.arrays.arithmetic import Float64
+from compactproofs.bounds.direct_path import DirectPath
+from compactproofs.bounds.low_rank_scores import AttentionError, Directions
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.subcubic.entries import Entries, largest_gaps
 from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_bounds, wrong_logit_gap_upper
-from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
+from compactproofs.strategies.subcubic.options import QueryHandling
 from compactproofs.strategies.subcubic.workbench import Workbench
 
 ENVELOPE_POINTS = 6

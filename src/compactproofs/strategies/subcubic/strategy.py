@@ -11,16 +11,16 @@ import numpy as np
 from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigorous, certain
 from compactproofs.arrays.environment import require_ieee754
+from compactproofs.bounds.direct_path import DirectPath
+from compactproofs.bounds.low_rank_scores import AttentionError, Directions
 from compactproofs.errors import StrategyError
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
-from compactproofs.strategies.parts import require_max_of_k
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.subcubic.counting import count_covered, covered_by_pair, unproven_by_pair
 from compactproofs.strategies.subcubic.entries import Entries
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_logit_gap_upper
-from compactproofs.strategies.subcubic.options import AttentionError, DirectPath, QueryHandling
+from compactproofs.strategies.subcubic.options import QueryHandling
 from compactproofs.strategies.subcubic.published import published_count
 from compactproofs.strategies.subcubic.search import ENVELOPE_POINTS, Hints, find_hints
 from compactproofs.strategies.subcubic.workbench import Workbench

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.bounds.direct_path import DirectPath, direct_bound
+from compactproofs.bounds.low_rank_scores import AttentionError, Directions, approximate_scores, find_directions
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores, find_directions
-from compactproofs.strategies.subcubic.direct_path import direct_bound
 from compactproofs.strategies.subcubic.gap_bound import AttentionParts, OutputParts, attention_parts, output_parts
-from compactproofs.strategies.subcubic.options import AttentionError, DirectPath
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
-"""Threshold proofs: "the label beats output o" is a sum over positions, and sequences with a negative sum can be counted."""
+"""Threshold proofs: "the label beats output o" is a sum over positions, and sequences with a negative sum can be counted.
 
-from compactproofs.strategies.threshold.pairwise import ThresholdBest, ThresholdExactOutput, ThresholdQuartic
+A strategy here is a search that writes a ledger; what the ledger proves is decided by `compactproofs.ledger.verify`'s functions.
+"""
+
+from compactproofs.strategies.threshold.best import ThresholdBest
+from compactproofs.strategies.threshold.pairwise import ThresholdExactOutput, ThresholdQuartic
 from compactproofs.strategies.threshold.tabled import (
     EXACT,
     Tabled,

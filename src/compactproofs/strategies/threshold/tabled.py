@@ -1,57 +1,54 @@
-"""Threshold proofs from harm tables that serve all outputs: cubic, cubic pooled, quadratic pooled, and blocks of tokens."""
+"""Threshold proofs from tables that serve all outputs: cubic, cubic pooled, quadratic pooled, and blocks of tokens."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from compactproofs.arrays import FlopCounter
-from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigorous
+from compactproofs.arrays.arithmetic import Counting, Rigorous
 from compactproofs.arrays.environment import require_ieee754
-from compactproofs.arrays.interval import Interval
+from compactproofs.bounds.direct_path import DirectPath
+from compactproofs.bounds.factored import EXACT, FactoredTables, Factors
+from compactproofs.bounds.low_rank_scores import AttentionError
 from compactproofs.budget import Budget, in_threads
-from compactproofs.circuits.tables import direct_table, score_tables, value_tables
 from compactproofs.cores import available_cores
-from compactproofs.counting.additive import count_exponent
-from compactproofs.counting.grid import count_tables
+from compactproofs.counting.count_up import unit_exponents
+from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import StrategyError
+from compactproofs.ledger.ledger import Ledger, Part
+from compactproofs.ledger.verify import INTERVALS, upper_end, with_slack
 from compactproofs.model.weights import Weights
+from compactproofs.search.engine import fraction_of
+from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_table
+from compactproofs.search.records import part_of_pool
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
-from compactproofs.strategies.subcubic.attention_scores import approximate_scores
-from compactproofs.strategies.subcubic.direct_path import direct_bound
-from compactproofs.strategies.subcubic.options import AttentionError, DirectPath
-from compactproofs.strategies.threshold.engine import fraction_of, refuse_if_too_long, require_whole, usual_token
-from compactproofs.strategies.threshold.harms import (
-    AbstractOutputs,
-    Attention,
-    Brackets,
-    Direct,
-    Pools,
-    RowMaxima,
-    WeightedOutputs,
-    Windows,
-    dyadic_blocks,
-    harms_by_query,
-    harms_of_blocks,
-    harms_of_factored_pools,
-    harms_of_pools,
-)
-from compactproofs.strategies.threshold.hints import Hints, find_hints
-from compactproofs.tasks import AbstractTask, MaxOfK
-from compactproofs.tasks.label_automaton import LabelAutomaton
-
-EXACT = "exact"
-"""Direct path: EU itself, with the weights of the outputs."""
+from compactproofs.strategies.threshold.limits import refuse_if_too_long, require_whole
+from compactproofs.tasks import AbstractTask
+from compactproofs.tasks.question import Question
 
 _CLASSES = 12
 """Tables of long sequences with many failures are counted again by so many classes of most harmful tokens."""
 
 _IGNORE = 1e-6
 _ENTRIES_AT_ONCE = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class PoolFound:
+    """What was found about one pool of queries of one label."""
+
+    subject: Subject
+    queries: np.ndarray
+    failing: int
+    operations: int
+    record: np.ndarray
+
+    def part(self) -> Part:
+        return part_of_pool(self.subject, self.queries, self.record)
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Tabled(AbstractStrategy):
 
     @property
     def source(self) -> str:
-        return "ours; docs/explanation/threshold-proofs.md"
+        return "ours; docs/explanation/threshold-proofs.md, Theorem 3"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -94,76 +91,94 @@ class Tabled(AbstractStrategy):
     def bound(self, request: Request) -> Bound:
         """Search for hints, then count what the harm tables prove.
 
-        Guarantee: correct_at_least is at most the number of correct sequences, for every weight setting and every task.
+        Guarantee: correct_at_least is at most the mass answered right, for every weight setting and every task.
         Assumes: nothing.
         Cost: see `complexity`, and counting, which is measured.
-        Source: docs/explanation/threshold-proofs.md.
+        Source: docs/explanation/threshold-proofs.md, Theorem 3.
         """
         require_ieee754()
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
         started = time.perf_counter()
-        hints = request.shared.get(
-            ("threshold hints", self.pools),
-            lambda: find_hints(request.weights, max(self.pools, 1)),
-        )
+        factors = self.factors(request)
         searched = time.perf_counter()
-        failures, operations, counting = self.failures(request.weights, request.task, hints, Rigorous(), request.budget)
+        found, seconds = self.found(request.weights, request.question, factors, request.budget)
+        operations = sum(pool.operations for pool in found)
         return Bound(
-            request.task.total - failures,
+            request.question.total - sum(pool.failing for pool in found),
             None,
-            "interval arithmetic over the reals, integer counting",
+            INTERVALS,
             measured={"counting": operations},
             integer_ops=operations,
+            make_ledger=lambda: self._ledger(request, factors, found),
             search_seconds=searched - started,
-            counting_seconds=counting,
+            counting_seconds=seconds,
         )
 
-    def by_pair(self, request: Request) -> dict[int, list[int]]:
-        require_ieee754()
-        weights, task = request.weights, request.task
-        if weights.d_vocab_out == 1:
-            return {label: task.label_automaton(label).totals_by_last(task.n_ctx) for label in task.labels}
-        run = _Run(self, weights, task, find_hints(weights, max(self.pools, 1)).checked(weights), Rigorous())
-        found = in_threads(run.proven_by_query, _groups(task.labels, self._labels_at_once(weights)))
-        return {label: counts for _, group in found for label, counts in group.items()}
+    def factors(self, request: Request) -> Factors:
+        """Hints for this model."""
+        pooled = self.pools > 0
+        found = request.shared.get(
+            ("factors", self.weighted, pooled), lambda: find_factors(request.weights, weighted=self.weighted, pooled=pooled)
+        )
+        return self.with_choices(found)
 
-    def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
-        """The most harmful token everywhere, the label where that costs least."""
-        weights = request.weights
-        if weights.d_vocab_out == 1 or not isinstance(request.task, MaxOfK):
-            return None
-        run = _Run(self, weights, request.task, find_hints(weights, max(self.pools, 1)).checked(weights), Rigorous())
-        found: dict[int, list[list[int] | None]] = {label: [None] * (label + 1) for label in request.task.labels}
-        for group in _groups(request.task.labels, self._labels_at_once(weights)):
-            for label, h, last in run.tables(group):
-                for pool, q in zip(*(x.tolist() for x in np.nonzero(last)), strict=True):
-                    found[label][q] = _worst_sequence(_upper_end(h)[pool], label, q)
-        return found
+    def with_choices(self, factors: Factors) -> Factors:
+        """Hints, with this strategy's enclosures."""
+        return replace(
+            factors, direct_path=str(self.direct_path), attention_error=AttentionError(self.attention_error), blocks=self.blocks
+        )
 
-    def failures(
-        self, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic, budget: Budget | None = None
-    ) -> tuple[int, int, float]:
-        """How many sequences are not proven correct, and the integer operations and seconds it took to count them.
+    def found(
+        self, weights: Weights, question: Question, factors: Factors, budget: Budget | None = None
+    ) -> tuple[list[PoolFound], float]:
+        """What these hints prove about every pool of every label; and the seconds of counting, summed over threads.
 
-        Guarantee (with `Rigorous` arithmetic): the first is at least the number of failures, whatever the hints are.
+        Guarantee: the mass of a pool that fails is at most its `failing`, whatever the hints are.
         """
+        subjects = [subject_of(question, label) for label in question.task.labels]
         if weights.d_vocab_out == 1:
-            return 0, 0, 0.0  # nothing to lose to
-        proof = _Run(self, weights, task, hints.checked(weights), arithmetic)
-        groups = _groups(task.labels, self._labels_at_once(weights))
-        results = [result for _, result in in_threads(proof.failures_of_labels, groups, budget)]
+            return [], 0.0  # nothing to lose to
+        tables = FactoredTables(weights, question, factors, Rigorous())
+        direct = direct_path(weights, tables.factors) if self.pools > 1 else np.zeros((weights.d_vocab, weights.d_vocab_out))
+        size = self._labels_at_once(weights)
+        groups = [subjects[start : start + size] for start in range(0, len(subjects), size)]
+
+        def work(group: list[Subject]) -> tuple[list[PoolFound], float]:
+            pools = [find_pools(direct, tables.factors, subject, self.pools) for subject in group]
+            by_label = dict(zip((subject.label for subject in group), pools, strict=True))
+            found, seconds = [], 0.0
+            for subject, h in tables.tables(group, pools):
+                harms = upper_end(h)
+                started = time.perf_counter()
+                found += [self._look(question, subject, pool, with_slack(harms[row])) for row, pool in enumerate(by_label[subject.label])]
+                seconds += time.perf_counter() - started
+            return found, seconds
+
+        results = [result for _, result in in_threads(work, groups, budget)]
         require_whole(len(results), len(groups), budget or Budget(), self.name)
-        failures, operations, seconds = zip(*results, strict=True)
-        return sum(failures), sum(operations), sum(seconds)
+        return [pool for found, _ in results for pool in found], sum(seconds for _, seconds in results)
+
+    def _look(self, question: Question, subject: Subject, pool: np.ndarray, harms: np.ndarray) -> PoolFound:
+        masses, k = for_queries(subject, pool), question.task.n_ctx
+        unit = int(unit_exponents(masses).sum())
+        small = min(fraction_of(question.total, _IGNORE) // question.task.d_vocab >> unit, 1 << 61)
+        failing, operations, record = look_at_table(harms, subject, masses, counting_steps(k), _CLASSES if k > 5 else 0, small)
+        totals = question.totals_by_last(subject.label)
+        return PoolFound(subject, pool, min(int(failing) << unit, sum(totals[q] for q in pool.tolist())), int(operations), record)
+
+    def _ledger(self, request: Request, factors: Factors, found: list[PoolFound]) -> Ledger:
+        parts = tuple(pool.part() for pool in found)
+        if request.weights.d_vocab_out == 1:
+            return trivial_ledger(request)
+        return Ledger(request.question, request.weights.sha256, parts, factors=factors)
 
     def estimated_seconds(self, weights: Weights) -> float:
         """About how long the proof takes; decides only what is worth starting."""
         v, positions = weights.d_vocab, 0 if self.pools else weights.n_ctx
         tables = v * (self.pools or v / 2)
         counting = tables * 4e-9 * v * v * weights.n_ctx
-        return (
-            v**2 * (weights.d_vocab_out * (1e-7 if self.weighted else 0) + v * (5e-8 + 3e-8 * positions)) + counting
-        ) / available_cores()
+        brackets = weights.d_vocab_out * (1e-7 if self.weighted else 0) + v * (5e-8 + 3e-8 * positions)
+        return (v**2 * brackets + counting) / available_cores()
 
     def _labels_at_once(self, weights: Weights) -> int:
         """Labels to treat together: many for speed, few enough for memory and for stopping between them."""
@@ -173,9 +188,15 @@ class Tabled(AbstractStrategy):
 
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
-        run = _Run(self, weights, task, Hints.blank(weights), Counting(counter))
-        for group in _groups(task.labels, 1):
-            for _ in run.tables(group):
+        question, out = Question(task), weights.d_vocab_out
+        blank = Factors(
+            np.zeros(out), np.ones((out, out), dtype=np.int64) if self.weighted else None, np.zeros(out, dtype=np.int64) if self.pools else None
+        )
+        factors = self.with_choices(blank)
+        tables = FactoredTables(weights, question, factors, Counting(counter))
+        for label in task.labels:
+            subject = subject_of(question, label)
+            for _ in tables.tables([subject], [find_pools(np.zeros((weights.d_vocab, out)), factors, subject, self.pools)]):
                 pass
         return ProofLength(dict(counter.steps), 0, self._unexplained_dimensions(weights))
 
@@ -186,6 +207,16 @@ class Tabled(AbstractStrategy):
         exact_attention = self.attention_error is AttentionError.EXACT_EQKE
         attention = v * v if exact_attention else 4 * v if self.attention_error is AttentionError.MAX_DIFF_EXACT else 3 * v + 2 * d
         return v * out + k * out + k * v + direct.get(self.direct_path, v + v * d + 2) + attention
+
+
+def trivial_ledger(request: Request) -> Ledger:
+    """Of a network with one output, which is always right."""
+    from compactproofs.ledger.ledger import Leaf
+
+    parts = tuple(
+        Part(label, tuple(request.question.label_automaton(label).tokens.tolist()), (), (Leaf(()),)) for label in request.task.labels
+    )
+    return Ledger(request.question, request.weights.sha256, tuple(part for part in parts if part.queries))
 
 
 @dataclass(frozen=True)
@@ -237,168 +268,3 @@ class ThresholdBlocks(Tabled):
     @property
     def complexity(self) -> str:
         return "O(d_vocab^2 (d_model + n_ctx log d_vocab)) and counting"
-
-
-class _Run:
-    """One pass of a tabled proof over one model in one arithmetic."""
-
-    def __init__(self, strategy: Tabled, weights: Weights, task: AbstractTask, hints: Hints, arithmetic: AbstractArithmetic) -> None:
-        self.strategy, self.weights, self.task, self.hints, self.arithmetic = strategy, weights, task, hints, arithmetic
-        self.automata = {label: task.label_automaton(label) for label in task.labels}
-        EVOU, PVOU = value_tables(weights, arithmetic)
-        direct = self._direct()
-        with arithmetic.step("token brackets"):
-            V = EVOU + direct.mu
-        self.outputs: AbstractOutputs = (
-            WeightedOutputs(V, PVOU, direct, hints.output_weights, arithmetic)
-            if strategy.weighted
-            else RowMaxima.of(V, PVOU, direct, arithmetic)
-        )
-        self.lower, self.upper, self.EQKP = self._scores()
-        if strategy.pools == 0:
-            with arithmetic.step("attention"):
-                upper = np.exp(self.upper - hints.shift[:, None])
-                lower = upper if self.lower is self.upper else np.exp(self.lower - hints.shift[:, None])
-                self.attention = Attention(lower, upper, np.exp(self.EQKP))
-        if strategy.blocks:
-            with arithmetic.step("windows"):
-                self.windows = Windows.of(self.attention.lower, np.minimum), Windows.of(self.attention.upper, np.maximum)
-
-    def _direct(self) -> Direct:
-        if self.strategy.direct_path == EXACT:
-            EU = direct_table(self.weights, self.arithmetic)
-            with self.arithmetic.step("query brackets"):
-                return Direct(self.hints.mu, table=EU - self.hints.mu)
-        handling = DirectPath(self.strategy.direct_path)
-        bound = direct_bound(handling, self.weights, self.hints.directions.query_summary, self.arithmetic)
-        return Direct(bound.mu, rest_upper=bound.rest_upper)
-
-    def _scores(self) -> tuple[Any, Any, Any]:
-        if self.strategy.attention_error is AttentionError.EXACT_EQKE:
-            EQKE, EQKP = score_tables(self.weights, self.arithmetic)
-            return EQKE, EQKE, EQKP
-        kind = AttentionError(self.strategy.attention_error)
-        scores = approximate_scores(kind, self.weights, self.hints.directions, self.arithmetic)
-        with self.arithmetic.step("attention scores"):
-            self.factors, self.error = scores.factors, scores.error_upper * np.ones(self.weights.d_vocab)
-            return scores.approximate, scores.approximate + self.error[:, None], scores.EQKP
-
-    def failures_of_labels(self, labels: list[int]) -> tuple[int, int, float]:
-        """Sequences of these labels that are not proven correct, and the operations and seconds of counting them."""
-        k = self.weights.n_ctx
-        work = np.zeros(1, dtype=np.int64)
-        failures, seconds = 0, 0.0
-        for label, h, last in self.tables(labels):
-            started = time.perf_counter()
-            a = self.automata[label]
-            scale, totals = count_exponent(k, len(a.tokens)), a.totals_by_last(k)
-            small = min(fraction_of(self.weights.d_vocab ** (k - 1), _IGNORE) >> scale, 2**61)
-            counts = np.zeros(len(h), dtype=np.int64)
-            count_tables(
-                *(np.ascontiguousarray(_upper_end(h)), last, usual_token(a, label), self.hints.steps, _CLASSES if k > 5 else 0, small),
-                *(a.following, a.accepting, a.start, counts, work),
-            )
-            for found, row in zip(counts.tolist(), last, strict=True):
-                failures += min(found << scale, sum(totals[q] for q in np.flatnonzero(row)))
-            seconds += time.perf_counter() - started
-        return failures, int(work[0]), seconds
-
-    def proven_by_query(self, labels: list[int]) -> dict[int, list[int]]:
-        """For each of these labels, by query: the sequences that are proven correct."""
-        k = self.weights.n_ctx
-        result = {label: [0] * len(self.automata[label].tokens) for label in labels}
-        for label, h, last in self.tables(labels):
-            a = self.automata[label]
-            scale, totals = count_exponent(k, len(a.tokens)), a.totals_by_last(k)
-            pool, query = np.nonzero(last)
-            harms = np.ascontiguousarray(_upper_end(h)[pool])
-            small = min(fraction_of(self.weights.d_vocab ** (k - 1), _IGNORE) >> scale, 2**61)
-            counts, work = np.zeros(len(harms), dtype=np.int64), np.zeros(1, dtype=np.int64)
-            count_tables(
-                *(
-                    harms,
-                    np.eye(len(a.tokens), dtype=bool)[query],
-                    usual_token(a, label),
-                    self.hints.steps,
-                    _CLASSES if k > 5 else 0,
-                    small,
-                ),
-                *(a.following, a.accepting, a.start, counts, work),
-            )
-            for q, found in zip(query.tolist(), counts.tolist(), strict=True):
-                result[label][q] = max(result[label][q], totals[q] - min(found << scale, totals[q]))
-        return result
-
-    def tables(self, labels: list[int]) -> Iterator[tuple[int, Any, np.ndarray]]:
-        """Of each label the harm tables (tables, position, token) and which tokens may stand last in each (tables, token)."""
-        labels = [label for label in labels if len(self.automata[label].tokens)]
-        if not labels:
-            return
-        tokens = np.unique(np.concatenate([self.automata[label].tokens for label in labels]))
-        rows = np.array(labels)
-        brackets = self.outputs.brackets(rows, tokens)
-        if self.strategy.pools:
-            pools = self._pools(labels, tokens)
-            harms, belongs = self._pooled(brackets, rows, tokens, pools), pools.belongs
-        elif not self.strategy.blocks:
-            harms = harms_by_query(brackets, self.attention, tokens, self.arithmetic)
-        for row, label in enumerate(labels):
-            own = np.searchsorted(tokens, self.automata[label].tokens)
-            single = np.eye(len(own), dtype=bool)
-            if self.strategy.pools:
-                yield label, harms[row][:, :, own], belongs[row][:, own]
-            elif self.strategy.blocks:
-                one = Brackets(brackets.r[[row]][:, own], brackets.s[[row]][:, own], brackets.p[[row]])
-                yield label, self._blocked(one, self.automata[label], label), single
-            else:
-                yield label, harms[row][own][:, :, own], single
-
-    def _pools(self, labels: list[int], tokens: np.ndarray) -> Pools:
-        """The hinted pools, as lists of equal length."""
-        of = np.zeros((len(labels), len(tokens)), dtype=np.int64)
-        for row, label in enumerate(labels):
-            own = np.searchsorted(tokens, self.automata[label].tokens)
-            numbers = np.unique(self.hints.pool_of[label, self.automata[label].tokens], return_inverse=True)[1]
-            of[row, own] = numbers.reshape(-1) % self.strategy.pools
-        occurs = np.stack([np.isin(tokens, self.automata[label].tokens) for label in labels])
-        numbers = np.unique(of[occurs])
-        belongs = (of[:, None, :] == numbers[None, :, None]) & occurs[:, None, :]
-        size = max(1, int(belongs.sum(axis=2).max()))
-        first = np.argsort(~belongs, axis=2, kind="stable")[:, :, :size]
-        members = np.where(np.take_along_axis(belongs, first, axis=2), first, first[:, :, :1])
-        return Pools(members, belongs)
-
-    def _pooled(self, brackets: Brackets, labels: np.ndarray, tokens: np.ndarray, pools: Pools) -> Any:
-        if self.strategy.weighted or self.strategy.attention_error is AttentionError.EXACT_EQKE:
-            shift = self.hints.label_shift[np.ix_(labels, tokens)]
-            return harms_of_pools(brackets, (self.lower, self.upper), self.EQKP, shift, tokens, pools, self.arithmetic)
-        centre = np.minimum(labels, self.weights.d_vocab - 1)
-        return harms_of_factored_pools(brackets, self.factors, self.error, self.EQKP, centre, tokens, pools, self.arithmetic)
-
-    def _blocked(self, brackets: Brackets, automaton: LabelAutomaton, label: int) -> Any:
-        n = len(automaton.tokens)
-        blocks = dyadic_blocks(n, usual_token(automaton, label))
-        table, itself = harms_of_blocks(brackets, self.attention, self.windows, automaton.tokens, blocks, self.arithmetic)
-        table = table[:, :, np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])]
-        last = np.where(np.eye(n, dtype=bool)[:, None, :], itself[:, None, None], table[:, -1:])
-        return np.concatenate([table[:, :-1], last], axis=1)
-
-
-def _worst_sequence(h: np.ndarray, m: int, q: int) -> list[int] | None:
-    """The sequence of label m and query q with the largest harm, if that is not negative."""
-    h = np.clip(np.where(np.isnan(h), np.inf, h), -1e300, 1e300)
-    tokens = h[:-1].argmax(axis=1)
-    if q != m and m not in tokens:
-        if len(tokens) == 0:
-            return None
-        tokens[int(np.argmin(h[np.arange(len(tokens)), tokens] - h[:-1, m]))] = m
-    total = h[np.arange(len(tokens)), tokens].sum() + h[-1, q]
-    return None if total < 0 else [*tokens.tolist(), q]
-
-
-def _groups(labels: list[int], size: int) -> list[list[int]]:
-    return [labels[start : start + size] for start in range(0, len(labels), size)]
-
-
-def _upper_end(h: Any) -> np.ndarray:
-    return np.asarray(h.upper if isinstance(h, Interval) else h)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from compactproofs.ledger.ledger import Part
+from compactproofs.search.engine import Effort, Engine
 from compactproofs.strategies.base import Request
-from compactproofs.strategies.threshold.engine import Effort, Engine, Failures, by_weight
 
 
 def correct_at_most(request: Request) -> int:
-    """Bound the number of correct sequences from above, from as many labels as there is time for.
+    """Bound the mass answered right from above, from as many labels as there is time for.
 
-    Guarantee: at least the number of correct sequences.
+    Guarantee: at least the mass answered right.
     Assumes: nothing.
     Cost: O(d_vocab^3 d_vocab_out n_ctx) and counting.
     Source: docs/explanation/threshold-proofs.md, "The other side".
     """
-    return request.shared.get(("correct at most", request.seconds), lambda: _correct_at_most(request))
+    return _engine(request).right
 
 
-def _correct_at_most(request: Request) -> int:
-    failures = failures_at_least(request)
-    return request.task.total - sum(sum(f.lower) for f in failures.values())
+def parts_above(request: Request) -> tuple[Part, ...]:
+    """What proves that bound."""
+    return _engine(request).upper_parts()
 
 
-def failures_at_least(request: Request) -> dict[int, Failures]:
-    """Bounds on the failures of every label, by query; their lower ends are what an upper bound on accuracy needs."""
-    engine = Engine.of(request.weights, request.task)
-    failures = engine.unknown()
-    effort = Effort(steps=200 if request.weights.n_ctx <= 5 else 50, classes=12, lower=True)
-    engine.bound_labels(by_weight(failures), effort, failures, request.budget)
-    return failures
+def _engine(request: Request) -> Engine:
+    return request.shared.get(("correct at most", request.seconds), lambda: _searched(request))
+
+
+def _searched(request: Request) -> Engine:
+    engine = Engine.of(request.weights, request.question)
+    effort = Effort(steps=200 if request.weights.n_ctx <= 5 else 50, classes=12, upper=True)
+    engine.look_at_labels(engine.by_weight(), effort, request.budget)
+    return engine

@@ -9,14 +9,14 @@ import pytest
 
 from compactproofs.arrays import Interval
 from compactproofs.arrays.arithmetic import Float64, Rigorous
-from compactproofs.circuits import float_circuits
+from compactproofs.bounds.direct_path import direct_bound
+from compactproofs.bounds.low_rank_scores import Directions, approximate_scores
 from compactproofs.errors import StrategyError
+from compactproofs.form.tables import float_circuits
 from compactproofs.model.forward import forward
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic import AttentionError, DirectPath, QueryHandling, Subcubic, row_diff
-from compactproofs.strategies.subcubic.attention_scores import Directions, approximate_scores
+from compactproofs.strategies.subcubic import AttentionError, DirectPath, QueryHandling, Subcubic
 from compactproofs.strategies.subcubic.counting import count_covered
-from compactproofs.strategies.subcubic.direct_path import direct_bound
 from compactproofs.strategies.subcubic.entries import Entries, applicable
 from compactproofs.strategies.subcubic.gap_bound import attention_bounds, attention_parts, output_parts, wrong_logit_gap_upper
 from compactproofs.strategies.subcubic.search import Hints, breakpoints, smallest_gaps
@@ -37,11 +37,11 @@ def random_directions(weights, seed):
 def test_spread_bounds_hold_for_every_product(seed, mean):
     rng = np.random.default_rng(seed)
     factors = (rng.normal(size=(6, 3)), rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=(5, 7)))
-    exact = row_diff.spread(factors[0] @ factors[1] @ factors[2] @ factors[3])
-    assert np.all(row_diff.spread_of_product_upper(factors[0] @ factors[1] @ factors[2], factors[3], mean=mean) >= exact - SLACK)
-    assert np.all(row_diff.spread_of_split_product_upper(factors, mean=mean) >= exact - SLACK)
+    exact = row_spreads.spread(factors[0] @ factors[1] @ factors[2] @ factors[3])
+    assert np.all(row_spreads.spread_of_product_upper(factors[0] @ factors[1] @ factors[2], factors[3], mean=mean) >= exact - SLACK)
+    assert np.all(row_spreads.spread_of_split_product_upper(factors, mean=mean) >= exact - SLACK)
     for below in (False, True):
-        assert np.all(row_diff.spread_recursive_upper(factors, mean=mean, mean_below=below) >= exact - SLACK)
+        assert np.all(row_spreads.spread_recursive_upper(factors, mean=mean, mean_below=below) >= exact - SLACK)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -49,9 +49,9 @@ def test_spread_by_singular_value_upper_bounds_the_singular_value_and_is_close_t
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(9, 4)), rng.normal(size=(4, 9))
     sigma = np.linalg.svd(X @ Y)[1][0] * 2**0.5
-    bound = row_diff.spread_by_singular_value_upper(Interval.exact(X), Interval.exact(Y))
+    bound = row_spreads.spread_by_singular_value_upper(Interval.exact(X), Interval.exact(Y))
     assert sigma - SLACK <= bound.upper <= sigma * 4 ** (1 / 32) * (1 + 1e-9)
-    assert row_diff.spread_by_singular_value_upper(Interval.exact(0 * X), Interval.exact(Y)).upper < 1e-5
+    assert row_spreads.spread_by_singular_value_upper(Interval.exact(0 * X), Interval.exact(Y)).upper < 1e-5
 
 
 @pytest.mark.parametrize("error", AttentionError)
@@ -62,7 +62,7 @@ def test_approximate_scores_are_off_by_at_most_their_error_whatever_the_directio
     scores = approximate_scores(error, weights, random_directions(weights, seed), Rigorous())
     middle = scores.approximate.midpoint_radius()[0]
     bound = scores.error_upper.upper if isinstance(scores.error_upper, Interval) else scores.error_upper
-    assert np.all(row_diff.spread(exact.EQKE - middle) <= bound * np.ones(6) + SLACK)
+    assert np.all(row_spreads.spread(exact.EQKE - middle) <= bound * np.ones(6) + SLACK)
     np.testing.assert_allclose(scores.EQKP.midpoint_radius()[0], exact.EQKP, rtol=1e-9, atol=1e-9)
 
 

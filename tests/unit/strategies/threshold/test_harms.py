@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from compactproofs.strategies.threshold.harms import Windows, dyadic_blocks, signed
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from compactproofs.arrays.interval import Interval
 from compactproofs.budget import Budget
-from compactproofs.circuits.tables import interval_circuits
 from compactproofs.counting.brute_force import brute_force
-from compactproofs.counting.evaluation import prepare
 from compactproofs.errors import DisagreementError
+from compactproofs.form.evaluation import prepare
+from compactproofs.form.tables import interval_circuits
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubicPooled, ThresholdExactOutput, ThresholdQuartic, pairs
 from compactproofs.strategies.threshold.engine import Effort, Engine, Failures

@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compactproofs.strategies.threshold.hints import find_hints
 
 from compactproofs.arrays.arithmetic import Rigorous
+from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import StrategyError
 from compactproofs.strategies.base import Request
-from compactproofs.strategies.subcubic.attention_scores import Directions
 from compactproofs.strategies.threshold import ThresholdBlocks, ThresholdCubic, ThresholdCubicPooled, ThresholdQuadraticPooled
-from compactproofs.strategies.threshold.hints import find_hints
 from compactproofs.tasks import task_for
 from models import random_weights, weights_from_tables
 

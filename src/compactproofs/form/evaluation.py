@@ -30,7 +30,7 @@ one means that every other output is certainly below the label. A NaN threshold 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -38,13 +38,12 @@ from jaxtyping import Float
 from compactproofs.arrays.exponential import RELATIVE_ERROR, exp_approximation
 from compactproofs.arrays.interval import Interval
 from compactproofs.arrays.rounding import UNIT_ROUNDOFF, gamma_upper
-from compactproofs.circuits.tables import interval_circuits
+from compactproofs.form.tables import interval_circuits
 from compactproofs.model.weights import Weights
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Tables for the evaluation kernels and the error bound that makes their comparisons proofs."""
+class Evaluation(NamedTuple):
+    """Tables for compiled functions and the error bound that makes their comparisons proofs."""
 
     attention: Float[np.ndarray, "d_vocab_q n_ctx d_vocab_k"]
     """A~[q, i, t]: unnormalised attention, largest entry per query 1."""
@@ -58,10 +57,12 @@ class Evaluation:
     """Comparisons are certain beyond tolerance * Z + floor; infinite if float64 can decide nothing."""
     floor: float
     """Covers underflow; see `tolerance`."""
+    margin: Float[np.ndarray, "d_vocab_q d_vocab_out"]
+    """By how much the label has to win, for each query and label: 0 if it only has to win."""
 
 
-def prepare(weights: Weights) -> Evaluation:
-    """Build the evaluation tables.
+def prepare(weights: Weights, margin: np.ndarray | None = None) -> Evaluation:
+    """Build the evaluation tables; `margin`, if given, is added to every other output's bracket (brute force knows none).
 
     Guarantee: the theorem in this module's docstring.
     Assumes: nothing.
@@ -76,10 +77,12 @@ def prepare(weights: Weights) -> Evaluation:
     exponent_error = _radius(tables.EQKE, tables.EQKP) + 4 * UNIT_ROUNDOFF * _magnitude(tables.EQKE, tables.EQKP)
     bracket_error = _radius(tables.EVOU, tables.PVOU, tables.EU)
     bracket_error += 4 * UNIT_ROUNDOFF * _magnitude(tables.EVOU, tables.PVOU, tables.EU)
-    bracket = _magnitude(tables.EVOU, tables.PVOU, tables.EU) + bracket_error
+    margin = np.zeros(tables.EU.shape) if margin is None else margin
+    bracket_error += 4 * UNIT_ROUNDOFF * float(margin.max())
+    bracket = _magnitude(tables.EVOU, tables.PVOU, tables.EU) + float(margin.max()) + bracket_error
     weight_error = 1.1 * exponent_error + 2 * RELATIVE_ERROR
     total_error = (1.1 * weight_error + 2 * UNIT_ROUNDOFF + 1.2 * gamma_upper(weights.n_ctx)) * bracket + bracket_error
-    finite = all(bool(np.isfinite(t.magnitude_upper()).all()) for t in vars(tables).values())
+    finite = all(bool(np.isfinite(t.magnitude_upper()).all()) for t in vars(tables).values()) and bool(np.isfinite(margin).all())
     usable = finite and exponent_error <= 0.1
     return Evaluation(
         attention=attention,
@@ -88,6 +91,7 @@ def prepare(weights: Weights) -> Evaluation:
         EU=EU,
         tolerance=8 * total_error if usable else np.inf,
         floor=2.0**-1000 * weights.n_ctx * (bracket + total_error + 2.0) if usable else np.inf,
+        margin=margin,
     )
 
 

@@ -6,14 +6,24 @@ Each gives a vector mu over outputs and a number r per query with EU[q, o] - EU[
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.bounds import row_spreads
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.subcubic import row_diff
-from compactproofs.strategies.subcubic.options import DirectPath
+
+
+class DirectPath(StrEnum):
+    """How the direct path EU[q, o] - EU[q, m] is bounded."""
+
+    MEAN_QUERY = "mean_query+max_diff"
+    SVD_QUERY = "svd_query+max_diff"
+    MAX_DIFF = "max_diff"
+    MAX_DIFF_EXACT = "max_diff_exact"
+    GLOBAL_MAX_DIFF_EXACT = "global_max_diff_exact"
 
 
 @dataclass(frozen=True)
@@ -46,14 +56,14 @@ def bound_rows(handling: DirectPath, Eq: Any, W_U: Any, summary: np.ndarray) -> 
     nothing = np.zeros(W_U.shape[1])
     match handling:
         case DirectPath.MAX_DIFF_EXACT:
-            return DirectBound(nothing, row_diff.spread(Eq @ W_U))
+            return DirectBound(nothing, row_spreads.spread(Eq @ W_U))
         case DirectPath.GLOBAL_MAX_DIFF_EXACT:
             EU = Eq @ W_U
             return DirectBound(nothing, (EU.max() - EU.min()) * np.ones(Eq.shape[0]))
         case DirectPath.MAX_DIFF:
-            return DirectBound(nothing, np.abs(Eq) @ row_diff.spread(W_U))
+            return DirectBound(nothing, np.abs(Eq) @ row_spreads.spread(W_U))
         case DirectPath.MEAN_QUERY:
             h = Eq.mean(axis=0)
         case DirectPath.SVD_QUERY:
             h = summary
-    return DirectBound(h @ W_U, np.abs(Eq - h) @ row_diff.spread(W_U))
+    return DirectBound(h @ W_U, np.abs(Eq - h) @ row_spreads.spread(W_U))

@@ -13,15 +13,30 @@ Directions are hints: any vectors give a true statement.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
-from compactproofs.circuits.tables import float_circuits, position_centre
+from compactproofs.bounds import row_spreads
+from compactproofs.form.tables import float_circuits, position_centre
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.subcubic import row_diff
-from compactproofs.strategies.subcubic.options import AttentionError
+
+
+class AttentionError(StrEnum):
+    """What replaces EQKE, and how the error of the replacement is bounded."""
+
+    SVD = "svd"
+    MAX_DIFF = "max_diff"
+    MAX_DIFF_SUBPRODUCT = "max_diff_subproduct"
+    MAX_DIFF_SUBPRODUCT_RECURSIVE = "max_diff_subproduct_recursive"
+    MEAN_MAX_DIFF = "mean+max_diff"
+    MEAN_MAX_DIFF_SUBPRODUCT = "mean+max_diff_subproduct"
+    MEAN_MAX_DIFF_SUBPRODUCT_RECURSIVE = "mean+max_diff_subproduct_recursive"
+    MEAN_RECURSIVE = "mean_recursive+max_diff_subproduct_recursive"
+    EXACT_EQKE = "exact_EQKE+max_diff_exact"
+    MAX_DIFF_EXACT = "max_diff_exact"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +143,10 @@ def _rank_one(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[
 
 def _rank_one_error(error: AttentionError, X1: Any, Y1: Any) -> Any:
     if error is AttentionError.SVD:
-        return row_diff.spread_by_singular_value_upper(X1, Y1)
+        return row_spreads.spread_by_singular_value_upper(X1, Y1)
     if error is AttentionError.MAX_DIFF_EXACT:
-        return row_diff.spread(X1 @ Y1)
-    return row_diff.spread_of_product_upper(X1, Y1, mean=error is AttentionError.MEAN_MAX_DIFF)
+        return row_spreads.spread(X1 @ Y1)
+    return row_spreads.spread_of_product_upper(X1, Y1, mean=error is AttentionError.MEAN_MAX_DIFF)
 
 
 def peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
@@ -156,13 +171,13 @@ def peeled(Eq: Any, Q: Any, W_K: Any, Ek: Any, d: Directions) -> tuple[tuple[tup
 def _peeled_error(error: AttentionError, factors: tuple[Any, ...]) -> Any:
     match error:
         case AttentionError.MAX_DIFF_SUBPRODUCT | AttentionError.MEAN_MAX_DIFF_SUBPRODUCT:
-            return row_diff.spread_of_split_product_upper(factors, mean=error is AttentionError.MEAN_MAX_DIFF_SUBPRODUCT)
+            return row_spreads.spread_of_split_product_upper(factors, mean=error is AttentionError.MEAN_MAX_DIFF_SUBPRODUCT)
         case AttentionError.MAX_DIFF_SUBPRODUCT_RECURSIVE:
-            return row_diff.spread_recursive_upper(factors, mean=False, mean_below=False)
+            return row_spreads.spread_recursive_upper(factors, mean=False, mean_below=False)
         case AttentionError.MEAN_MAX_DIFF_SUBPRODUCT_RECURSIVE:
-            return row_diff.spread_recursive_upper(factors, mean=True, mean_below=False)
+            return row_spreads.spread_recursive_upper(factors, mean=True, mean_below=False)
         case _:
-            return row_diff.spread_recursive_upper(factors, mean=True, mean_below=True)
+            return row_spreads.spread_recursive_upper(factors, mean=True, mean_below=True)
 
 
 def _peel(A: Any, u: np.ndarray) -> tuple[Any, Any]:

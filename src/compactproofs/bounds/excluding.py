@@ -1,19 +1,10 @@
-"""Small pieces that several proofs share: maxima that leave out the label, the worst position, and a check of the task."""
+"""Small pieces that several bounds share: maxima that leave out the label, and the worst position."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-
-from compactproofs.errors import StrategyError
-from compactproofs.tasks import AbstractTask, MaxOfK
-
-
-def require_max_of_k(task: AbstractTask, strategy: str) -> None:
-    """Raise unless the task is max-of-K, which the paper's arguments are about."""
-    if task.sha256 != MaxOfK(task.n_ctx, task.d_vocab).sha256:
-        raise StrategyError(f"{strategy} proves bounds for max-of-K only, not for {task.title}")
 
 
 def worst_position(PVOU: Any, labels: np.ndarray) -> Any:

@@ -1,0 +1,507 @@
+"""`factored`: harm tables that serve all outputs at once, and pools of queries. Array code that runs in any arithmetic.
+
+The terms G_o = A (B_o - B_m + tau) of `bounds.terms` are bounded without looking at each output of each query. With positive weights w[o] for
+the label m and any vector mu over outputs,
+
+    w[o] (B_o - B_m + tau) <= r[t] + s[q] + p[i],
+    r[t]  = max_{o != m} w[o] ((EVOU[t, o] + mu[o]) - (EVOU[t, m] + mu[m])),
+    s[q] >= max_{o != m} w[o] ((EU[q, o] - mu[o]) - (EU[q, m] - mu[m]) + tau),
+    p[i]  = max_{o != m} w[o] (PVOU[i, o] - PVOU[i, m]),
+
+because the maximum of a sum is at most the sum of the maxima (Theorem 3). If attention lies in [A_lower, A_upper], then
+
+    h(i, t) = A_upper (r + s + p) where r + s + p > 0, A_lower (r + s + p) elsewhere
+
+bounds every w[o] G_o, and sum_i h(i, t_i) < 0 proves the sequence correct. Attention may be multiplied by a positive number for each
+query. Without pools A is relative to the query's largest. With pools, A(i, t) is relative to a token `centre` of the label and to the sum over
+positions, so that queries of a pool resemble each other. All hints (w, mu, centres, pools, directions) may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.bounds.direct_path import DirectPath, direct_bound
+from compactproofs.bounds.excluding import max_excluding_label
+from compactproofs.bounds.low_rank_scores import AttentionError, Directions, approximate_scores
+from compactproofs.counting.subject import Subject
+from compactproofs.errors import StrategyError
+from compactproofs.form.tables import direct_table, score_tables, value_tables
+from compactproofs.model.weights import Weights
+from compactproofs.tasks.question import Question
+
+EXACT = "exact"
+"""Direct path: EU itself, with the weights of the outputs."""
+
+HEAVIEST = 1 << 30
+"""The largest weight of an output."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Hints of factored terms, trusted by nobody, and which enclosures of scores and of the direct path they go with."""
+
+    mu: np.ndarray
+    """(o,): moved from the direct path into EVOU"""
+    output_weights: np.ndarray | None
+    """(label, o): integers from 1 to HEAVIEST; None: row maxima, which is all weights 1"""
+    centres: np.ndarray | None
+    """(label,): tokens; None: no pools, every query by itself"""
+    directions: Directions | None = None
+    direct_path: str = EXACT
+    """`exact`, or one of the paper's five ways to bound the direct path"""
+    attention_error: AttentionError = AttentionError.EXACT_EQKE
+    """EQKE itself, or one of the paper's ways to replace it by few directions and bound the error"""
+    blocks: bool = False
+    """Whether tokens share their worst harm, in ranges of 1, 1, 2, 4, ... away from the label"""
+
+    @property
+    def exact(self) -> bool:
+        """Whether scores and direct path are the tables themselves: what the checker knows."""
+        return self.direct_path == EXACT and self.attention_error is AttentionError.EXACT_EQKE
+
+    def checked(self, weights: Weights) -> Factors:
+        """These hints if they are of the right shapes; numbers that are not finite are replaced."""
+        v, d, out = weights.d_vocab, weights.d_model, weights.d_vocab_out
+        wanted = {"mu": (out,), "output_weights": (out, out), "centres": (out,)}
+        for name, shape in wanted.items():
+            value = getattr(self, name)
+            if value is not None and np.shape(value) != shape:
+                raise StrategyError(f"hint {name} of shape {np.shape(value)}; expected {shape}")
+        directions = Directions.blank(weights) if self.directions is None else self.directions
+        found = [np.shape(direction) for direction in vars(directions).values()]
+        if found != [(v,)] * 4 + [(d,)] * 3:
+            raise StrategyError(f"directions of shapes {found}; expected four of ({v},) and three of ({d},)")
+        for name in ("output_weights", "centres"):
+            value = getattr(self, name)
+            if value is not None and np.asarray(value).dtype.kind not in "iu":
+                raise StrategyError(f"hint {name} of type {np.asarray(value).dtype}; expected integers")
+        return Factors(
+            mu=np.nan_to_num(np.asarray(self.mu, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0),
+            output_weights=None if self.output_weights is None else np.clip(self.output_weights, 1, HEAVIEST).astype(np.int64),
+            centres=None if self.centres is None else np.clip(self.centres, 0, v - 1).astype(np.int64),
+            directions=Directions(*(np.asarray(x, dtype=np.float64) for x in vars(directions).values())),
+            direct_path=EXACT if self.direct_path == EXACT else DirectPath(self.direct_path),
+            attention_error=AttentionError(self.attention_error),
+            blocks=bool(self.blocks),
+        )
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """r, s, p of some labels, for the tokens that occur with them."""
+
+    r: Any
+    """(label, token)"""
+    s: Any
+    """(label, query): the same tokens, as queries"""
+    p: Any
+    """(label, position)"""
+
+
+@dataclass(frozen=True)
+class Direct:
+    """The direct path: EU = mu + table, or EU[q, o] - EU[q, m] <= mu[o] - mu[m] + rest_upper[q] with rest_upper >= 0."""
+
+    mu: Any
+    table: Any = None
+    """(q, o), or None"""
+    rest_upper: Any = None
+    """(q,), or None"""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Bounds on attention, up to a positive factor per query: exp(score - shift)."""
+
+    lower: Any
+    """(q, t)"""
+    upper: Any
+    """(q, t); the very same object as `lower` if the scores are exact"""
+    positions: Any
+    """(q, i)"""
+
+
+class AbstractOutputs(Protocol):
+    """A way to bound all outputs at once."""
+
+    def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
+        """Guarantee: the inequality of the module's docstring for each label, for some positive weights."""
+        ...
+
+
+@dataclass(frozen=True)
+class WeightedOutputs(AbstractOutputs):
+    """A weight for each output of each label. Cost: O(d_vocab d_vocab_out) per label."""
+
+    V: Any
+    """(t, o): EVOU + mu"""
+    PVOU: Any
+    direct: Direct
+    weights: np.ndarray
+    """(label, o): integers from 1"""
+    margin: np.ndarray | None
+    """(q, label)"""
+    arithmetic: AbstractArithmetic
+
+    def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
+        outputs = np.arange(self.V.shape[1])
+        others = np.stack([outputs[outputs != label] for label in labels])
+        w = np.take_along_axis(self.weights[labels], others, axis=1).astype(np.float64)
+
+        def weighted_maximum(table: Any) -> Any:
+            own = table[:, labels].T
+            if others.shape[1] == 0:
+                return own * 0.0 - np.inf
+            differences = table.T[others] - own[:, None, :]
+            return (differences * w[:, :, None]).max(axis=1)
+
+        with self.arithmetic.step("token brackets"):
+            r = weighted_maximum(self.V[tokens])
+        with self.arithmetic.step("position brackets"):
+            p = weighted_maximum(self.PVOU)
+        with self.arithmetic.step("query brackets"):
+            if self.direct.table is not None:
+                s = weighted_maximum(self.direct.table[tokens])
+            else:
+                s = self.direct.rest_upper[tokens] * w.max(axis=1, initial=0.0)[:, None]
+            if self.margin is not None:
+                s = s + self.margin[np.ix_(tokens, labels)].T * w.max(axis=1, initial=0.0)[:, None]
+        return Brackets(r, s, p)
+
+
+@dataclass(frozen=True)
+class RowMaxima(AbstractOutputs):
+    """All weights one: the largest entry of a row, the label aside. Cost: O(d_vocab d_vocab_out) for all labels together."""
+
+    V: Any
+    PVOU: Any
+    direct: Direct
+    token_maxima: Any
+    """(token, label): the largest entry of a row of V, the label aside"""
+    position_maxima: Any
+    """(position, label): the same of PVOU"""
+    query_maxima: Any
+    """(query, label): the same of the direct table; None without one"""
+    margin: np.ndarray | None
+    """(q, label)"""
+    arithmetic: AbstractArithmetic
+
+    @classmethod
+    def of(cls, V: Any, PVOU: Any, direct: Direct, margin: np.ndarray | None, arithmetic: AbstractArithmetic) -> RowMaxima:
+        labels = np.arange(V.shape[1])
+        with arithmetic.step("row maxima"):
+            tokens, positions = max_excluding_label(V, labels), max_excluding_label(PVOU, labels)
+            queries = None if direct.table is None else max_excluding_label(direct.table, labels)
+        return cls(V, PVOU, direct, tokens, positions, queries, margin, arithmetic)
+
+    def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
+        at = np.ix_(tokens, labels)
+        with self.arithmetic.step("token brackets"):
+            r = (self.token_maxima[at] - self.V[at]).T
+        with self.arithmetic.step("position brackets"):
+            p = (self.position_maxima[:, labels] - self.PVOU[:, labels]).T
+        with self.arithmetic.step("query brackets"):
+            if self.direct.table is not None:
+                s = (self.query_maxima[at] - self.direct.table[at]).T
+            else:
+                s = self.direct.rest_upper[np.broadcast_to(tokens, (len(labels), len(tokens)))]
+            if self.margin is not None:
+                s = s + self.margin[np.ix_(tokens, labels)].T
+        return Brackets(r, s, p)
+
+
+def signed(bracket: Any, lower: Any, upper: Any) -> Any:
+    """Attention times bracket at its worst: the largest attention where the bracket is positive, the smallest elsewhere."""
+    if lower is upper:
+        return upper * bracket
+    return np.where(bracket > 0.0, upper * bracket, lower * bracket)
+
+
+def harms_by_query(b: Brackets, attention: Attention, tokens: np.ndarray, arithmetic: AbstractArithmetic) -> Any:
+    """h[label, q, i, t]: each query has a table of its own.
+
+    Guarantee: sum_i h[m, q, i, t_i] < 0 proves every sequence of label m with query q correct.
+    Cost: O(labels tokens^2 n_ctx).
+    """
+    with arithmetic.step("harms"):
+        at = np.ix_(tokens, tokens)
+        upper = attention.upper[at][None, :, None, :]
+        lower = upper if attention.lower is attention.upper else attention.lower[at][None, :, None, :]
+        bracket = b.r[:, None, None, :] + (b.s[:, :, None] + b.p[:, None, :])[:, :, :, None]
+        return attention.positions[tokens][None, :, :, None] * signed(bracket, lower, upper)
+
+
+@dataclass(frozen=True)
+class Pools:
+    """For each label a partition of the queries."""
+
+    members: np.ndarray
+    """(label, pool, size): numbers among the tokens; a member may be repeated to fill up"""
+    belongs: np.ndarray
+    """(label, pool, token): booleans; each query of a label belongs to one pool"""
+
+
+def harms_of_pools(
+    b: Brackets, scores: tuple[Any, Any], positions: Any, centre: np.ndarray, tokens: np.ndarray, pools: Pools, arithmetic: AbstractArithmetic
+) -> Any:
+    """h[label, pool, i, t]: each factor at its worst over the queries of the pool. At the last position each query has its own harm.
+
+    `scores` are lower and upper bounds, up to a constant per query; that of the token centre[label] is subtracted. `positions` is the
+    attention to positions (q, i).
+
+    Guarantee: sum_i h[m, pool, i, t_i] < 0 proves every sequence of label m with its query in the pool correct.
+    Cost: O(labels tokens^2).
+    """
+    queries = tokens[pools.members]
+    constant = scores[0][queries, centre[:, None, None]]
+    with arithmetic.step("worst attention of a pool"):
+        upper = scores[1][queries[..., None], tokens] - constant[..., None]
+        lower = upper if scores[0] is scores[1] else scores[0][queries[..., None], tokens] - constant[..., None]
+        most, least = np.exp(upper.max(axis=2)), np.exp(lower.min(axis=2))
+    with arithmetic.step("harm of the query itself"):
+        shift = scores[0][tokens[None], centre[:, None]]
+        own_upper = _own(scores[1], tokens)[None] - shift
+        own_lower = own_upper if scores[0] is scores[1] else _own(scores[0], tokens)[None] - shift
+    return _pooled(b, (least, most), (own_lower, own_upper), positions, tokens, pools, arithmetic)
+
+
+def harms_of_factored_pools(
+    b: Brackets,
+    factors: tuple[tuple[Any, Any], ...],
+    error_upper: Any,
+    positions: Any,
+    centre: np.ndarray,
+    tokens: np.ndarray,
+    pools: Pools,
+    arithmetic: AbstractArithmetic,
+) -> Any:
+    """`harms_of_pools` without a table of scores: they are a sum of outer products c[q] d[t] plus an error in [0, error_upper[q]].
+
+    The constant c[q] d[centre], with centre a token for each label, is subtracted from the scores of query q (and the least error of the
+    query with it). What remains, c[q] (d[t] - d[centre]), lies between its values at the least and the greatest c of the pool, so the
+    worst over the pool needs no look at each query.
+
+    Guarantee: as `harms_of_pools`.
+    Cost: O(labels tokens (factors + n_ctx)).
+    """
+    queries = tokens[pools.members]
+    with arithmetic.step("worst attention of a pool"):
+        upper = error_upper[queries].max(axis=2)[:, :, None]
+        lower, own_lower = np.zeros((1, 1, 1)), np.zeros((1, 1))
+        for pair in factors:
+            column, row = (arithmetic.array(x) if isinstance(x, np.ndarray) else x for x in pair)  # hints are exact numbers
+            distance = row[tokens][None] - row[centre][:, None]
+            c = column[queries]
+            ends = c.max(axis=2)[:, :, None] * distance[:, None], c.min(axis=2)[:, :, None] * distance[:, None]
+            upper, lower = np.maximum(*ends) + upper, np.minimum(*ends) + lower
+            own_lower = column[tokens][None] * distance + own_lower
+        own_upper = own_lower + error_upper[tokens][None]
+        most, least = np.exp(upper), np.exp(lower)
+    return _pooled(b, (least, most), (own_lower, own_upper), positions, tokens, pools, arithmetic)
+
+
+def _own(scores: Any, tokens: np.ndarray) -> Any:
+    return scores[tokens, tokens]
+
+
+def _pooled(
+    b: Brackets, ends: tuple[Any, Any], own: tuple[Any, Any], positions: Any, tokens: np.ndarray, pools: Pools, arithmetic: AbstractArithmetic
+) -> Any:
+    """Attention between the ends (label, pool, token) for other tokens, and by its scores for the query itself."""
+    (least, most), at = ends, positions[tokens]
+    with arithmetic.step("worst attention of a pool"):
+        of_pool = at[pools.members]
+        most_at, least_at = of_pool.max(axis=2), of_pool.min(axis=2)
+    with arithmetic.step("harms"):
+        worst_query = b.s[np.arange(b.s.shape[0])[:, None, None], pools.members].max(axis=2)
+        bracket = b.r[:, None, None, :] + (worst_query[:, :, None] + b.p[:, None, :])[:, :, :, None]
+        table = signed(bracket, least_at[..., None] * least[:, :, None, :], most_at[..., None] * most[:, :, None, :])
+    with arithmetic.step("harm of the query itself"):
+        itself = _itself(b, *own, at[:, -1])
+        last = np.where(pools.belongs[:, :, None, :], itself[:, None, None, :], table[:, :, -1:])
+    return np.concatenate([table[:, :, :-1], last], axis=2)
+
+
+def _itself(b: Brackets, score_lower: Any, score_upper: Any, at_last: Any) -> Any:
+    """(label, query): the harm of the query token at its own position."""
+    upper = at_last * np.exp(score_upper)
+    lower = upper if score_lower is score_upper else at_last * np.exp(score_lower)
+    return signed(b.r + b.s + b.p[:, -1:], lower, upper)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Maxima (or minima) over windows of 1, 2, 4, ... neighbours along the last axis, so that any window costs one comparison."""
+
+    levels: list[Any]
+    larger: Any
+    """np.maximum or np.minimum"""
+
+    @classmethod
+    def of(cls, x: Any, larger: Any) -> Windows:
+        """Cost: O(size log length)."""
+        levels, length = [x], 1
+        while 2 * length <= x.shape[-1]:
+            levels.append(larger(levels[-1][..., :-length], levels[-1][..., length:]))
+            length *= 2
+        return cls(levels, larger)
+
+    def over(self, first: int, end: int) -> Any:
+        """Over the entries first .. end - 1 of the last axis."""
+        level = (end - first).bit_length() - 1
+        table = self.levels[level]
+        return table[..., first] if end - first == 2**level else self.larger(table[..., first], table[..., end - 2**level])
+
+
+def harms_of_blocks(
+    b: Brackets, attention: Attention, windows: tuple[Windows, Windows], tokens: np.ndarray, blocks: list[tuple[int, int]], arithmetic: Any
+) -> tuple[Any, Any]:
+    """h[q, i, block] for one label: the tokens of a block share their worst harm; and the harm (q,) of the query itself, for the end.
+
+    `blocks` are ranges (first, end) of tokens numbered among `tokens`; `windows` are minima and maxima of attention over tokens.
+
+    Guarantee: sum_i h[q, i, block of t_i] < 0, with the second result at the last position, proves the sequences correct.
+    Cost: O(tokens blocks n_ctx).
+    """
+    with arithmetic.step("harms"):
+        r = np.stack([b.r[0, first:end].max(axis=0) for first, end in blocks], axis=0)
+        ends = [(int(tokens[first]), int(tokens[end - 1]) + 1) for first, end in blocks]
+        lower, upper = (np.stack([w.over(*block) for block in ends], axis=1)[tokens][:, None] for w in windows)
+        bracket = r[None, None, :] + (b.s[0][:, None] + b.p[0][None])[:, :, None]
+        table = attention.positions[tokens][:, :, None] * signed(bracket, lower, upper)
+    with arithmetic.step("harm of the query itself"):
+        own_upper = _own(attention.upper, tokens)
+        own_lower = own_upper if attention.lower is attention.upper else _own(attention.lower, tokens)
+        itself = attention.positions[tokens][:, -1] * signed(b.r[0] + b.s[0] + b.p[0, -1], own_lower, own_upper)
+    return table, itself
+
+
+def dyadic_blocks(n: int, centre: int) -> list[tuple[int, int]]:
+    """Hint: ranges of 1, 1, 2, 4, ... tokens going away from the centre on both sides, together 0 .. n - 1.
+
+    Example:
+        >>> dyadic_blocks(8, 6)
+        [(0, 3), (3, 5), (5, 6), (6, 7), (7, 8)]
+    """
+    below, above, length = [], [], 1
+    end, first = centre, centre + 1
+    while end > 0 or first < n:
+        if end > 0:
+            below.append((max(0, end - length), end))
+        if first < n:
+            above.append((first, min(n, first + length)))
+        end, first, length = max(0, end - length), min(n, first + length), 2 * length
+    return [*below[::-1], (centre, centre + 1), *above]
+
+
+class FactoredTables:
+    """The harm tables of factored terms about one network, in one arithmetic."""
+
+    def __init__(self, weights: Weights, question: Question, factors: Factors, arithmetic: AbstractArithmetic) -> None:
+        self.factors, self.arithmetic = factors.checked(weights), arithmetic
+        self._weights = weights
+        EVOU, PVOU = value_tables(weights, arithmetic)
+        direct = self._direct()
+        with arithmetic.step("token brackets"):
+            V = EVOU + direct.mu
+        self._outputs: AbstractOutputs = (
+            RowMaxima.of(V, PVOU, direct, question.margin, arithmetic)
+            if self.factors.output_weights is None
+            else WeightedOutputs(V, PVOU, direct, self.factors.output_weights, question.margin, arithmetic)
+        )
+        self._lower, self._upper, EQKP = self._scores()
+        with arithmetic.step("attention"):
+            positions = np.exp(EQKP - EQKP.max(axis=1)[:, None])
+            if self.factors.centres is None:
+                upper = np.exp(self._upper - self._lower.max(axis=1)[:, None])
+                lower = upper if self._lower is self._upper else np.exp(self._lower - self._lower.max(axis=1)[:, None])
+                self._attention = Attention(lower, upper, positions)
+            else:
+                self._positions = positions / positions.sum(axis=1)[:, None]
+        if self.factors.blocks:
+            with arithmetic.step("windows"):
+                self._windows = Windows.of(self._attention.lower, np.minimum), Windows.of(self._attention.upper, np.maximum)
+
+    def _direct(self) -> Direct:
+        if self.factors.direct_path == EXACT:
+            EU = direct_table(self._weights, self.arithmetic)
+            with self.arithmetic.step("query brackets"):
+                return Direct(self.factors.mu, table=EU - self.factors.mu)
+        assert self.factors.directions is not None
+        handling, summary = DirectPath(self.factors.direct_path), self.factors.directions.query_summary
+        bound = direct_bound(handling, self._weights, summary, self.arithmetic)
+        return Direct(bound.mu, rest_upper=bound.rest_upper)
+
+    def _scores(self) -> tuple[Any, Any, Any]:
+        if self.factors.attention_error is AttentionError.EXACT_EQKE:
+            EQKE, EQKP = score_tables(self._weights, self.arithmetic)
+            return EQKE, EQKE, EQKP
+        assert self.factors.directions is not None
+        scores = approximate_scores(self.factors.attention_error, self._weights, self.factors.directions, self.arithmetic)
+        with self.arithmetic.step("attention scores"):
+            self._summands, self._error = scores.factors, scores.error_upper * np.ones(self._weights.d_vocab)
+            return scores.approximate, scores.approximate + self._error[:, None], scores.EQKP
+
+    def tables(self, subjects: Sequence[Subject], pools_of: Sequence[Sequence[np.ndarray]]) -> Iterator[tuple[Subject, Any]]:
+        """For each subject the harms (pool, position, token number) of its pools, which are arrays of token numbers.
+
+        Guarantee: sum_i h[pool, i, t_i] < 0 proves every sequence of the label with its query in the pool correct; without centres a pool
+        has one query.
+        Cost: O(tokens (outputs + tokens)) per label with pools, O(tokens^2 n_ctx) without.
+        """
+        pairs = [(subject, pools) for subject, pools in zip(subjects, pools_of, strict=True) if len(subject.tokens) and len(pools)]
+        if not pairs:
+            return
+        labels = np.array([subject.label for subject, _ in pairs])
+        tokens = np.unique(np.concatenate([subject.tokens for subject, _ in pairs]))
+        own = [np.searchsorted(tokens, subject.tokens) for subject, _ in pairs]
+        brackets = self._outputs.brackets(labels, tokens)
+        if self.factors.centres is not None:
+            padded = _padded([[here[pool] for pool in pools] for here, (_, pools) in zip(own, pairs, strict=True)], len(tokens))
+            harms = self._of_pools(brackets, labels, tokens, padded)
+        elif not self.factors.blocks:
+            harms = harms_by_query(brackets, self._attention, tokens, self.arithmetic)
+        for row, ((subject, pools), here) in enumerate(zip(pairs, own, strict=True)):
+            if self.factors.centres is not None:
+                yield subject, harms[row][: len(pools)][:, :, here]
+                continue
+            queries = np.array([pool[0] for pool in pools])
+            if self.factors.blocks:
+                one = Brackets(brackets.r[[row]][:, here], brackets.s[[row]][:, here], brackets.p[[row]])
+                yield subject, self._blocked(one, subject)[queries]
+            else:
+                yield subject, harms[row][here[queries]][:, :, here]
+
+    def _of_pools(self, brackets: Brackets, labels: np.ndarray, tokens: np.ndarray, pools: Pools) -> Any:
+        assert self.factors.centres is not None
+        centre = self.factors.centres[labels]
+        if self.factors.output_weights is not None or self.factors.attention_error is AttentionError.EXACT_EQKE:
+            return harms_of_pools(brackets, (self._lower, self._upper), self._positions, centre, tokens, pools, self.arithmetic)
+        return harms_of_factored_pools(brackets, self._summands, self._error, self._positions, centre, tokens, pools, self.arithmetic)
+
+    def _blocked(self, brackets: Brackets, subject: Subject) -> Any:
+        n = len(subject.tokens)
+        blocks = dyadic_blocks(n, subject.usual)
+        table, itself = harms_of_blocks(brackets, self._attention, self._windows, subject.tokens, blocks, self.arithmetic)
+        table = table[:, :, np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])]
+        last = np.where(np.eye(n, dtype=bool)[:, None, :], itself[:, None, None], table[:, -1:])
+        return np.concatenate([table[:, :-1], last], axis=1)
+
+
+def _padded(pools_of: Sequence[Sequence[np.ndarray]], n: int) -> Pools:
+    """Pools as lists of equal length; missing pools repeat the first."""
+    most, size = max(len(pools) for pools in pools_of), max(len(pool) for pools in pools_of for pool in pools)
+    members = np.zeros((len(pools_of), most, size), dtype=np.int64)
+    belongs = np.zeros((len(pools_of), most, n), dtype=bool)
+    for row, pools in enumerate(pools_of):
+        for number in range(most):
+            pool = pools[number] if number < len(pools) else pools[0]
+            members[row, number] = np.concatenate([pool, np.full(size - len(pool), pool[0])])
+            belongs[row, number, pool] = True
+    return Pools(members, belongs)

@@ -1,0 +1,207 @@
+"""`count_up`: the mass of the sequences whose integer harms add up to at least zero. One of the two programmes that a proof rests on.
+
+A sequence x of k tokens runs through an automaton; token x_i adds the integer D(i, s, x_i), s being the state before it, and has a mass
+M(i, x_i) >= 0: 0 where the token cannot stand, 1 if all inputs are equally likely. Wanted is the sum, over the sequences that end in an
+accepting state and have start + sum_i D >= 0, of the product of their masses. The programme goes backwards over positions:
+
+    f_k(s, z) = 1 if s accepts and z >= 0, else 0
+    f_i(s, z) = sum_t M(i, t) ceil(f_{i+1}(delta(s, t), z + D(i, s, t)) / 2^e_i)
+
+and the result is f_0(first state, start) in units of 2^(e_0 + ... + e_{k-1}). Rounding is upwards and masses are not negative, so the
+result is at least the mass wanted. It is monotone: a larger D never gives a smaller result, so D may be rounded up and raised at will.
+
+The e_i keep all numbers below 2^62 and depend on the masses only: with most_k = 1 and M_i = sum_t M(i, t), e_i is the least e >= 0 with
+M_i ceil(most_{i+1} / 2^e) < 2^62, and most_i is that product, a bound on f_i.
+
+f_i(s, .) is 0 below and constant above a window of sums z; only what lies between is held. Nothing here is floating point. The stand-alone
+checker runs the same programme.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, no_type_check
+
+import numpy as np
+
+from compactproofs.arrays.compiling import kernel
+
+LARGEST = 1 << 40
+"""Entries of D lie within plus and minus this."""
+
+MOST_MASS = 1 << 40
+"""The masses of one position add up to at most this."""
+
+_CAPACITY = (1 << 62) - 1
+
+_WIDEST = 1 << 24
+"""Where a window would be wider, everything is counted instead."""
+
+
+class Automaton(NamedTuple):
+    """Which sequences are meant: `following[s, t]` is the next state, or -1 if no accepted sequence goes there."""
+
+    following: Any
+    accepting: Any
+    first: int
+
+
+@kernel
+@no_type_check
+def unit_exponents(masses: Any) -> Any:
+    """The e_i."""
+    k = masses.shape[0]
+    exponents = np.zeros(k, np.int64)
+    most = 1
+    for i in range(k - 1, -1, -1):
+        total = masses[i].sum()
+        e = 0
+        while total > 0 and (most + (1 << e) - 1) >> e > _CAPACITY // total:
+            e += 1
+        exponents[i] = e
+        most = total * ((most + (1 << e) - 1) >> e)
+    return exponents
+
+
+@kernel
+@no_type_check
+def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]:
+    """(count, operations): the count in units of 2^sum(unit_exponents), and how many integer additions and products the windows took.
+
+    D is (k, S, n), with S = 1 if it does not depend on the state; masses are (k, n).
+
+    Guarantee: the count is at least the mass of the accepted sequences with start + sum_i D >= 0.
+    Assumes: |D|, |start| <= LARGEST; masses not negative, at most MOST_MASS at each position.
+    Cost: what is returned as operations.
+    """
+    k, n = masses.shape
+    following, accepting, first = automaton
+    n_states = following.shape[0]
+    # sums that can be reached before position i, whatever the state; and the least and greatest that an accepted rest can add
+    reach_low = np.empty(k + 1, np.int64)
+    reach_high = np.empty(k + 1, np.int64)
+    reach_low[0] = start
+    reach_high[0] = start
+    for i in range(k):
+        low = LARGEST
+        high = -LARGEST
+        for s in range(D.shape[1]):
+            for t in range(n):
+                if masses[i, t] > 0:
+                    low = min(low, D[i, s, t])
+                    high = max(high, D[i, s, t])
+        reach_low[i + 1] = reach_low[i] + low
+        reach_high[i + 1] = reach_high[i] + high
+    least = np.zeros((k + 1, n_states), np.int64)
+    greatest = np.zeros((k + 1, n_states), np.int64)
+    alive = np.zeros((k + 1, n_states), np.bool_)
+    alive[k] = accepting
+    for i in range(k - 1, -1, -1):
+        for s in range(n_states):
+            row = D[i, s if D.shape[1] > 1 else 0]
+            for t in range(n):
+                z = following[s, t]
+                if z < 0 or masses[i, t] == 0 or not alive[i + 1, z]:
+                    continue
+                low = row[t] + least[i + 1, z]
+                high = row[t] + greatest[i + 1, z]
+                if not alive[i, s]:
+                    alive[i, s] = True
+                    least[i, s] = low
+                    greatest[i, s] = high
+                else:
+                    least[i, s] = min(least[i, s], low)
+                    greatest[i, s] = max(greatest[i, s], high)
+    if not alive[0, first] or start + greatest[0, first] < 0:
+        return 0, 0
+
+    exponents = unit_exponents(masses)
+    operations = 0
+    # f(s, base[s] + j) = window[s, j] for j < held[s]; below that f is 0, above it total[s]
+    base = np.zeros(n_states, np.int64)
+    held = np.zeros(n_states, np.int64)
+    window = np.zeros((n_states, 0), np.int64)
+    total = np.where(accepting, 1, 0).astype(np.int64)
+    for i in range(k - 1, -1, -1):
+        e = exponents[i]
+        if e > 0:
+            for s in range(n_states):
+                total[s] = (total[s] + (1 << e) - 1) >> e
+                for j in range(held[s]):
+                    window[s, j] = (window[s, j] + (1 << e) - 1) >> e
+        begin = np.zeros(n_states, np.int64)
+        width = np.zeros(n_states, np.int64)
+        for s in range(n_states):
+            if alive[i, s]:
+                begin[s] = max(-greatest[i, s], reach_low[i])
+                width[s] = max(min(-least[i, s], reach_high[i] + 1) - begin[s], 0)
+                if width[s] > _WIDEST:  # count everything
+                    width[s] = 0
+                    begin[s] = reach_low[i]
+        new = np.zeros((n_states, width.max()), np.int64)
+        new_total = np.zeros(n_states, np.int64)
+        rising = np.empty(width.max() + 1, np.int64)
+        order = np.argsort(D[i, 0])
+        for s in range(n_states):
+            if not alive[i, s]:
+                continue
+            row = D[i, s if D.shape[1] > 1 else 0]
+            if D.shape[1] > 1:
+                order = np.argsort(row)
+            rising[: width[s] + 1] = 0
+            for z in range(n_states):
+                if not alive[i + 1, z]:
+                    continue
+                r = 0
+                while r < n:
+                    d = row[order[r]]
+                    w = 0
+                    while r < n and row[order[r]] == d:
+                        if following[s, order[r]] == z:
+                            w += masses[i, order[r]]
+                        r += 1
+                    if w == 0:
+                        continue
+                    new_total[s] += w * total[z]
+                    move = begin[s] + d - base[z]
+                    low = min(max(-move, 0), width[s])
+                    high = min(max(held[z] - move, low), width[s])
+                    rising[high] += w * total[z]
+                    if high > low:
+                        source, target = window[z, low + move : high + move], new[s, low:high]
+                        operations += (high - low) if w == 1 else 2 * (high - low)
+                        if w == 1:
+                            for j in range(high - low):
+                                target[j] += source[j]
+                        else:
+                            for j in range(high - low):
+                                target[j] += w * source[j]
+            operations += 2 * width[s]
+            above = 0
+            for j in range(width[s]):
+                above += rising[j]
+                new[s, j] += above
+        window, base, held, total = new, begin, width, new_total
+    z = start - base[first]
+    if z < 0:
+        return 0, operations
+    return (window[first, z] if z < held[first] else total[first]), operations
+
+
+@kernel
+@no_type_check
+def mass_up(masses: Any, automaton: Any) -> int:
+    """The mass of all accepted sequences, in the units of `count_up` and rounded like it: its result if every D is 0."""
+    following, accepting, first = automaton
+    n_states, n = following.shape
+    exponents = unit_exponents(masses)
+    total = np.where(accepting, 1, 0).astype(np.int64)
+    for i in range(masses.shape[0] - 1, -1, -1):
+        new = np.zeros(n_states, np.int64)
+        for s in range(n_states):
+            total[s] = (total[s] + (1 << exponents[i]) - 1) >> exponents[i]
+        for s in range(n_states):
+            for t in range(n):
+                if following[s, t] >= 0:
+                    new[s] += masses[i, t] * total[following[s, t]]
+        total = new
+    return total[first]

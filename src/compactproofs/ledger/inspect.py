@@ -1,0 +1,79 @@
+"""Looking into a ledger: what it proves for each query, and which sequences it does not prove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from compactproofs.counting.classes import in_class
+from compactproofs.counting.count_up import Automaton
+from compactproofs.counting.subject import for_queries
+from compactproofs.ledger.ledger import Ledger, Part
+from compactproofs.ledger.verify import AbstractHarms, Verification, integers, verify
+from compactproofs.model.weights import Weights
+
+_NEVER = -(1 << 60)
+
+
+def proven_by_query(ledger: Ledger, weights: Weights) -> dict[int, list[int]]:
+    """The mass proven right for each label, by query (numbered among the label's tokens).
+
+    Law: every number is at most the true one. A claim about a pool restricts to each of its queries.
+    """
+    single = _by_query(ledger)
+    verified = verify(single, weights)
+    question = ledger.question
+    proven = {label: [0] * len(question.totals_by_last(label)) for label in question.task.labels}
+    for part, failing in zip(single.lower, verified.failing, strict=True):
+        q = int(np.searchsorted(question.label_automaton(part.label).tokens, part.queries[0]))
+        proven[part.label][q] = question.totals_by_last(part.label)[q] - failing
+    return proven
+
+
+def unproven_by_query(ledger: Ledger, weights: Weights) -> dict[int, list[list[int] | None]]:
+    """For each label, by query, the sequence whose integers add up to most in a term; None where that is negative."""
+    single, question = _by_query(ledger), ledger.question
+    run = Verification(single, weights, intervals=False)
+    found: dict[int, list[list[int] | None]] = {label: [None] * len(question.totals_by_last(label)) for label in question.task.labels}
+    for part, blocks in run.blocks():
+        for queries, harms in blocks:
+            found[part.label][int(queries[0])] = _worst(run, part, int(queries[0]), harms)
+    return found
+
+
+def _by_query(ledger: Ledger) -> Ledger:
+    parts = tuple(part.restricted((query,)) for part in ledger.lower for query in part.queries)
+    return replace(ledger, lower=parts, upper=None)
+
+
+def _worst(run: Verification, part: Part, q: int, harms: AbstractHarms) -> list[int] | None:
+    subject = run.subject(part.label)
+    masses, order = for_queries(subject, np.array([q])), run.numbers(part.label, part.order)
+    best: tuple[int, list[int]] = (-1, [])
+    for c, leaf in enumerate(part.leaves):
+        automaton = in_class(subject.automaton, order, c)
+        for term in leaf.terms if leaf is not None else ():
+            start, D = integers(harms.harms(term), term.grid, False)
+            total, path = _heaviest(D, masses, automaton)
+            best = max(best, (start + total, path))
+    return [int(subject.tokens[number]) for number in best[1]] if best[0] >= 0 else None
+
+
+def _heaviest(D: np.ndarray, masses: np.ndarray, automaton: Automaton) -> tuple[int, list[int]]:
+    """The accepted sequence with mass whose integers add up to most."""
+    k, n_states = len(D), len(automaton.following)
+    ahead = np.where(automaton.accepting, 0, _NEVER)
+    chosen = np.zeros((k, n_states), dtype=np.int64)
+    for i in range(k - 1, -1, -1):
+        reach = np.where(automaton.following >= 0, ahead[automaton.following], _NEVER)
+        totals = np.where((reach > _NEVER) & (masses[i] > 0), reach + D[i], _NEVER)
+        chosen[i], ahead = totals.argmax(axis=1), totals.max(axis=1)
+    state, path = automaton.first, []
+    if ahead[state] <= _NEVER:
+        return _NEVER, []
+    total = int(ahead[state])
+    for i in range(k):
+        path.append(int(chosen[i, state]))
+        state = int(automaton.following[state, path[-1]])
+    return total, path

@@ -1,0 +1,465 @@
+"""`verify`: what a ledger proves about a network. No strategy has any influence here.
+
+The rule (Theorem 4). In a leaf every output other than the label is covered by a term, or a walk shows it harmless. If a sequence fails, some
+output o reaches the label, and the first term that covers such an o counts the sequence: `joint` since max_o w_o G_o >= w_o G_o,
+`apart` since its parent p, covered before, does not reach the label, so factor G_o - less G_p adds up to at least zero, `factored` since it
+covers every output. So the mass that fails is at most the sum of the terms' counts. Listed right sequences that a term counts, each
+decided by itself, are taken off. Where a condition is not met the leaf proves nothing: its whole mass counts as failing.
+
+Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to more than zero; right answers are at most the strict count of
+-G_o, less listed wrong sequences among those counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import Rigorous
+from compactproofs.arrays.environment import require_ieee754
+from compactproofs.arrays.interval import Interval
+from compactproofs.bounds import pairs
+from compactproofs.bounds.factored import FactoredTables
+from compactproofs.bounds.terms import Terms
+from compactproofs.counting.classes import in_class
+from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
+from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
+from compactproofs.counting.subject import Subject, for_queries, subject_of
+from compactproofs.errors import LedgerError
+from compactproofs.form.additive import additive_form
+from compactproofs.form.evaluation import Evaluation, prepare
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler, Term
+from compactproofs.model.weights import Weights
+
+COMPILED = "float64 with a proven error bound over the reals, integer counting"
+INTERVALS = "interval arithmetic over the reals, integer counting"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a ledger proves."""
+
+    correct_at_least: int
+    correct_at_most: int | None
+    total: int
+    arithmetic: str
+    operations: int
+    """Of counting, for the lower bound."""
+    failing: tuple[int, ...]
+    """Of each part below: how much of its mass may fail."""
+    right: tuple[int, ...]
+    """Of each part above: how much of its mass may be right."""
+
+
+class AbstractHarms(Protocol):
+    """Where the harms of a block's terms come from."""
+
+    def harms(self, term: Term) -> np.ndarray:
+        """(position, token number): upper bounds"""
+        ...
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        """Whether a walk shows that the output never reaches the label."""
+        ...
+
+    def decide(self, sequence: np.ndarray) -> int:
+        """RIGHT, WRONG or UNDECIDED."""
+        ...
+
+
+@dataclass(frozen=True)
+class CompiledHarms:
+    """Terms of one query and label by compiled functions; `bounds.pairs` has the error proof."""
+
+    pair: pairs.Pair
+
+    def harms(self, term: Term) -> np.ndarray:
+        match term:
+            case Joint():
+                found = pairs.joint_harms(self.pair, np.array(term.outputs), np.array(term.weights))
+            case Apart():
+                found = pairs.apart_harms(self.pair, term.output, term.parent, term.factor, term.less)
+            case Spoiler():
+                found = pairs.spoiler_harms(self.pair, term.output)
+            case Factored():
+                raise LedgerError("a factored term stands among terms of single outputs")
+        return np.asarray(found)
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        return bool(pairs.walk_upper(self.pair, output, masses, automaton) < 0.0)
+
+    def decide(self, sequence: np.ndarray) -> int:
+        wrong = np.array([o for o in range(self.pair.G.shape[0]) if o != self.pair.label])
+        return int(pairs.decide(self.pair, wrong, sequence))
+
+
+@dataclass(frozen=True)
+class ArrayHarms:
+    """The same by array code in intervals."""
+
+    terms: Terms
+
+    def harms(self, term: Term) -> np.ndarray:
+        match term:
+            case Joint():
+                found = self.terms.joint(np.array(term.outputs), np.array(term.weights))
+            case Apart():
+                found = self.terms.apart(term.output, term.parent, term.factor, term.less)
+            case Spoiler():
+                found = self.terms.spoiler(term.output)
+            case Factored():
+                raise LedgerError("a factored term stands among terms of single outputs")
+        return upper_end(found)
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        return self.terms.harmless(output, masses, automaton)
+
+    def decide(self, sequence: np.ndarray) -> int:
+        G = self.terms.G
+        total = G[:, 0, sequence[0]]
+        for i, token in enumerate(sequence[1:].tolist(), start=1):
+            total = total + G[:, i, token]
+        others = np.arange(G.shape[0]) != self.terms.label
+        if (total.upper[others] < 0).all():
+            return pairs.RIGHT
+        return pairs.WRONG if (total.lower[others] >= 0).any() else pairs.UNDECIDED
+
+
+@dataclass(frozen=True)
+class TableHarms:
+    """One table that covers every output."""
+
+    table: np.ndarray
+
+    def harms(self, term: Term) -> np.ndarray:
+        if not isinstance(term, Factored):
+            raise LedgerError("a term of single outputs stands among factored ones")
+        return self.table
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        return False
+
+    def decide(self, sequence: np.ndarray) -> int:
+        return pairs.UNDECIDED
+
+
+@dataclass(frozen=True)
+class UnknownHarms:
+    """Where float64 knows nothing: anything may be harmful."""
+
+    shape: tuple[int, ...]
+
+    def harms(self, term: Term) -> np.ndarray:
+        return np.full(self.shape, np.inf)
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        return False
+
+    def decide(self, sequence: np.ndarray) -> int:
+        return pairs.UNDECIDED
+
+
+def upper_end(h: Any) -> np.ndarray:
+    """The upper ends of harms, NaN as infinity."""
+    upper = np.asarray(h.upper if isinstance(h, Interval) else h)
+    return np.ascontiguousarray(np.where(np.isnan(upper), np.inf, upper))
+
+
+def with_slack(h: np.ndarray) -> np.ndarray:
+    """A little more than h, so that whoever computes the same harms more exactly gets no larger integers."""
+    return np.ascontiguousarray(h + np.abs(h) * 2.0**-40)
+
+
+def verify(ledger: Ledger, weights: Weights, *, intervals: bool = False) -> Verified:
+    """What anybody's ledger proves about a network.
+
+    With `intervals`, terms of single outputs are computed by the array code in interval arithmetic instead of the compiled functions that
+    stand in for it (slow).
+
+    Guarantee: correct_at_least <= mass of the sequences that are answered right <= correct_at_most, for every ledger.
+    Assumes: nothing.
+    Source: docs/explanation/threshold-proofs.md, Theorem 4.
+
+    Example:
+        >>> import compactproofs as cp
+        >>> weights = cp.zoo("max-of-4")
+        >>> proof = cp.prove(weights, "threshold-cubic-pooled")
+        >>> cp.verify(proof.ledger, weights).correct_at_least == proof.correct_at_least
+        True
+    """
+    require_ieee754()
+    run = Verification(ledger, weights, intervals)
+    failing, operations = run.failing()
+    total = ledger.question.total
+    at_least = sum(mass - failed for mass, failed in zip(map(run.mass, ledger.lower), failing, strict=True))
+    at_most, right = None, []
+    if ledger.upper is not None:
+        right = run.right()
+        at_most = total - sum(mass - correct for mass, correct in zip(map(run.mass, ledger.upper), right, strict=True))
+    arithmetic = INTERVALS if intervals or ledger.factors is not None else COMPILED
+    return Verified(at_least, at_most, total, arithmetic, operations, tuple(failing), tuple(right))
+
+
+class Verification:
+    """One ledger about one network."""
+
+    def __init__(self, ledger: Ledger, weights: Weights, intervals: bool) -> None:
+        self.ledger, self.weights, self.question = ledger, weights, ledger.question
+        _require_disjoint(ledger)
+        self._subjects: dict[int, Subject] = {}
+        labels = set(self.question.task.labels)
+        for part in (*ledger.lower, *(ledger.upper or ())):
+            if part.label not in labels:
+                raise LedgerError(f"a part is about the label {part.label}, which no sequence carries")
+            self.check(part)
+        self._pair = self._arrays() if intervals else self._compiled()
+
+    def subject(self, label: int) -> Subject:
+        if label not in self._subjects:
+            self._subjects[label] = subject_of(self.question, label)
+        return self._subjects[label]
+
+    def mass(self, part: Part) -> int:
+        """The mass of a part."""
+        totals, numbers = self.question.totals_by_last(part.label), self.numbers(part.label, part.queries)
+        return sum(totals[q] for q in numbers.tolist())
+
+    def numbers(self, label: int, tokens: Iterable[int]) -> np.ndarray:
+        """Tokens as numbers among those that occur with the label."""
+        known, wanted = self.subject(label).tokens, np.array(list(tokens), dtype=np.int64)
+        found = np.searchsorted(known, wanted)
+        if (found >= len(known)).any() or (known[np.minimum(found, len(known) - 1)] != wanted).any():
+            raise LedgerError(f"label {label}: one of the tokens {wanted.tolist()!s:.80} does not occur with it")
+        return found
+
+    def check(self, part: Part) -> None:
+        """Raise unless the part is well formed."""
+        where = f"label {part.label}, queries {list(part.queries)!s:.40}"
+        self.numbers(part.label, part.queries)
+        self.numbers(part.label, part.order)
+        if not part.queries or len(set(part.order)) != len(part.order) or len(part.leaves) != len(part.order) + 1:
+            raise LedgerError(f"{where}: a part needs queries, an order of different tokens, and one leaf more than that")
+        for leaf in part.leaves:
+            for term in leaf.terms if leaf is not None else ():
+                _require_grid(term.grid, self.weights.n_ctx, where)
+                self._require_outputs(term, part.label, where)
+
+    def _require_outputs(self, term: Term, label: int, where: str) -> None:
+        match term:
+            case Joint():
+                named: tuple[int, ...] = term.outputs
+                good = len(term.weights) == len(named) > 0 and all(1 <= w <= pairs.LARGEST_FACTOR for w in term.weights)
+            case Apart():
+                named, good = (term.output, term.parent), 1 <= term.factor <= pairs.LARGEST_FACTOR >= term.less >= 0
+            case Spoiler():
+                named, good = (term.output,), True
+            case Factored():
+                named, good = (), self.ledger.factors is not None
+        if not good or label in named or any(not 0 <= o < self.weights.d_vocab_out for o in named):
+            raise LedgerError(f"{where}: a term names outputs or weights that cannot be: {term!s:.120}")
+
+    def _compiled(self) -> Callable[[Subject, int], AbstractHarms]:
+        evaluation: Evaluation = prepare(self.weights, self.question.margin)
+        usable = evaluation.tolerance < np.inf
+
+        def pair(subject: Subject, q: int) -> AbstractHarms:
+            if not usable:  # float64 knows nothing about these weights
+                return UnknownHarms(subject.masses.shape)
+            return CompiledHarms(pairs.pair_of(evaluation, subject.tokens, subject.label, int(subject.tokens[q])))
+
+        return pair
+
+    def _arrays(self) -> Callable[[Subject, int], AbstractHarms]:
+        arithmetic = Rigorous()
+        form, margin = additive_form(self.weights, arithmetic), self.question.margin
+
+        def pair(subject: Subject, q: int) -> AbstractHarms:
+            query = int(subject.tokens[q])
+            tau = 0.0 if margin is None else float(margin[query, subject.label])
+            return ArrayHarms(Terms.of(form, query, form.only_head().attention(query), subject, tau, arithmetic))
+
+        return pair
+
+    def failing(self) -> tuple[list[int], int]:
+        """Of each part, how much may fail; and the operations of counting."""
+        counts, operations = [], 0
+        for part, blocks in self.blocks():
+            subject, count = self.subject(part.label), 0
+            for queries, harms in blocks:
+                found, work = self._failing_of(part, subject, queries, harms)
+                count, operations = count + found, operations + work
+            counts.append(min(count, self.mass(part)))
+        return counts, operations
+
+    def blocks(self) -> Iterator[tuple[Part, list[tuple[np.ndarray, AbstractHarms]]]]:
+        """Each part below with its queries, those together that share their harms."""
+        factored = [part for part in self.ledger.lower if _is_factored(part)]
+        tables = dict(self._factored_tables(factored)) if factored else {}
+        for part in self.ledger.lower:
+            if id(part) in tables:
+                yield part, tables[id(part)]
+            else:
+                subject = self.subject(part.label)
+                yield part, [(np.array([q]), self._pair(subject, q)) for q in self.numbers(part.label, part.queries).tolist()]
+
+    def _factored_tables(self, parts: list[Part]) -> Iterator[tuple[int, list[tuple[np.ndarray, AbstractHarms]]]]:
+        assert self.ledger.factors is not None
+        if self.weights.d_vocab_out == 1:
+            yield from ((id(part), []) for part in parts)  # nothing to lose to
+            return
+        run = FactoredTables(self.weights, self.question, self.ledger.factors, Rigorous())
+        pooled = run.factors.centres is not None
+        of_label: dict[int, list[tuple[int, np.ndarray]]] = {}
+        for part in parts:
+            numbers = self.numbers(part.label, part.queries)
+            for pool in [numbers] if pooled else [np.array([q]) for q in numbers]:
+                of_label.setdefault(part.label, []).append((id(part), pool))
+        blocks: dict[int, list[tuple[np.ndarray, AbstractHarms]]] = {id(part): [] for part in parts}
+        for label, pools in of_label.items():
+            for _, h in run.tables([self.subject(label)], [[pool for _, pool in pools]]):
+                harms = with_slack(upper_end(h))
+                for row, (part_id, pool) in enumerate(pools):
+                    blocks[part_id].append((pool, TableHarms(np.ascontiguousarray(harms[row]))))
+        yield from blocks.items()
+
+    def _failing_of(self, part: Part, subject: Subject, queries: np.ndarray, harms: AbstractHarms) -> tuple[int, int]:
+        """The mass of some queries of a part that may fail, and operations."""
+        masses = for_queries(subject, queries)
+        unit, total, operations = int(unit_exponents(masses).sum()), 0, 0
+        order = self.numbers(part.label, part.order)
+        harmless_everywhere: set[int] = set()
+        others = [o for o in range(self.weights.d_vocab_out) if o != part.label]
+        if not _is_factored(part):
+            harmless_everywhere = {o for o in others if harms.harmless(o, masses, subject.automaton)}
+        for c, leaf in enumerate(part.leaves):
+            automaton = in_class(subject.automaton, order, c)
+            everything = int(mass_up(masses, automaton)) << unit
+            if leaf is None:
+                total += everything
+                continue
+            count, covered, counters = 0, set(harmless_everywhere), []
+            for term in leaf.terms:
+                covered |= _covered(term, covered - harmless_everywhere, others)
+                h = harms.harms(term)
+                found, work = count_harms(h, _kernel_grid(term.grid), masses, automaton, False)
+                count, operations = count + (int(found) << unit), operations + int(work)
+                counters.append((h, term.grid))
+            if any(o not in covered and not harms.harmless(o, masses, automaton) for o in others):
+                total += everything
+                continue
+            count -= self._listed(leaf, part, queries, c, counters, harms, pairs.RIGHT)
+            total += min(count, everything)
+        return total, operations
+
+    def right(self) -> list[int]:
+        """Of each part above, how much may be right."""
+        assert self.ledger.upper is not None
+        counts = []
+        for part in self.ledger.upper:
+            subject, count = self.subject(part.label), 0
+            for q in self.numbers(part.label, part.queries).tolist():
+                count += self._right_of(part, subject, q)
+            counts.append(min(count, self.mass(part)))
+        return counts
+
+    def _right_of(self, part: Part, subject: Subject, q: int) -> int:
+        harms, masses = self._pair(subject, q), for_queries(subject, np.array([q]))
+        unit, total = int(unit_exponents(masses).sum()), 0
+        order = self.numbers(part.label, part.order)
+        for c, leaf in enumerate(part.leaves):
+            automaton = in_class(subject.automaton, order, c)
+            count = int(mass_up(masses, automaton)) << unit
+            counters = []
+            for term in leaf.terms if leaf is not None else ():
+                if not isinstance(term, Spoiler):
+                    raise LedgerError(f"an upper bound has a term that bounds failures: {term!s:.120}")
+                h = harms.harms(term)
+                found, _ = count_harms(h, _kernel_grid(term.grid), masses, automaton, True)
+                count = min(count, int(found) << unit)
+                counters = [(h, term.grid)]
+            if leaf is not None and len(leaf.terms) > 1:
+                raise LedgerError("an upper bound has one spoiler to a leaf")
+            if leaf is not None:
+                count -= self._listed(leaf, part, np.array([q]), c, counters, harms, pairs.WRONG)
+            total += count
+        return total
+
+    def _listed(
+        self, leaf: Leaf, part: Part, queries: np.ndarray, c: int, counters: list[tuple[np.ndarray, Grid]], harms: AbstractHarms, verdict: int
+    ) -> int:
+        """The mass of the listed sequences that end in one of the queries: counted by a term, and decided as they should be."""
+        subject, mass, seen = self.subject(part.label), 0, set()
+        tables = [(integers(h, grid, verdict == pairs.WRONG)) for h, grid in counters]
+        for sequence in leaf.listed:
+            if len(sequence) != len(subject.masses) or sequence in seen:
+                raise LedgerError(f"label {part.label}: the sequence {sequence!s:.80} is listed twice, or is too short or too long")
+            seen.add(sequence)
+            numbers = self.numbers(part.label, sequence)
+            if numbers[-1] not in queries:
+                continue
+            first = next((place for place, token in enumerate(part.order) if token in sequence), len(part.order))
+            inside = first == c and _accepts(subject.automaton, numbers)
+            counted = any(start + sum(D[np.arange(len(numbers)), numbers].tolist()) >= 0 for start, D in tables)
+            if verdict == pairs.WRONG and not tables:
+                counted = True  # without a spoiler everything is
+            if inside and counted and harms.decide(numbers) == verdict:
+                mass += self.question.mass_of(sequence)
+        return mass
+
+
+def integers(h: np.ndarray, grid: Grid, strict: bool) -> tuple[int, np.ndarray]:
+    kernel_grid = _kernel_grid(grid)
+    start = int(initial_sum(kernel_grid.offsets)) - (1 if strict else 0)
+    return start, np.asarray(on_grid(h, kernel_grid, start))[:, 0]
+
+
+def _accepts(automaton: Automaton, numbers: np.ndarray) -> bool:
+    state = automaton.first
+    for number in numbers.tolist():
+        state = int(automaton.following[state, number])
+        if state < 0:
+            return False
+    return bool(automaton.accepting[state])
+
+
+def _covered(term: Term, before: set[int], others: list[int]) -> set[int]:
+    """The outputs that a term covers."""
+    match term:
+        case Joint():
+            return set(term.outputs)
+        case Apart():
+            if term.parent not in before:
+                raise LedgerError(f"a term takes off what output {term.parent} spoils, but no earlier term covers that")
+            return {term.output}
+        case Factored():
+            return set(others)
+        case Spoiler():
+            raise LedgerError("a spoiler stands in a lower bound")
+
+
+def _is_factored(part: Part) -> bool:
+    return any(isinstance(term, Factored) for leaf in part.leaves if leaf is not None for term in leaf.terms)
+
+
+def _kernel_grid(grid: Grid) -> Grid:
+    return Grid(grid.mantissa, grid.exponent, grid.depth, np.array(grid.offsets, dtype=np.int64))
+
+
+def _require_grid(grid: Grid, k: int, where: str) -> None:
+    good = 1 <= grid.mantissa <= MOST_MANTISSA and abs(grid.exponent) <= MOST_EXPONENT and 1 <= grid.depth <= MOST_DEPTH
+    if not good or len(grid.offsets) != k or not all(0 <= offset <= 255 for offset in grid.offsets):
+        raise LedgerError(f"{where}: a step, depth or offset is out of range: {grid!s:.120}")
+
+
+def _require_disjoint(ledger: Ledger) -> None:
+    """Raise if two parts are about the same query and label: their counts would be subtracted twice."""
+    for parts in (ledger.lower, ledger.upper or ()):
+        seen: set[tuple[int, int]] = set()
+        for part in parts:
+            for query in part.queries:
+                if (part.label, query) in seen:
+                    raise LedgerError(f"two parts are about label {part.label} and query {query}")
+                seen.add((part.label, query))

@@ -1,0 +1,1 @@
+"""Looking for hints. Nothing here can make a bound false."""

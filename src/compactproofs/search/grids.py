@@ -1,0 +1,98 @@
+"""Hints for counting: how large a step, which offsets, which classes. Compiled, because there are many to choose."""
+
+from __future__ import annotations
+
+from math import frexp
+from typing import Any, no_type_check
+
+import numpy as np
+
+from compactproofs.arrays.compiling import kernel
+from compactproofs.counting.grid import FINE, MOST_EXPONENT, Grid
+
+DEEPEST = 16
+"""Integers below so many negative units are raised."""
+
+_MOST_STEPS = 1 << 14
+
+
+@kernel
+@no_type_check
+def natural_unit(h: Any, masses: Any, usual: int, token: int) -> float:
+    """A scale for harms: what the usual token takes off, or what a single last token does, whichever is more.
+
+    If `token` (that the class is about) is another one, its weight counts too. If the usual token does not help, a part of what the most
+    helpful token takes off.
+    """
+    k, n = h.shape
+    unit = 0.0
+    deepest = 1e-240
+    for i in range(k - 1):
+        unit -= h[i, usual] / (k - 1)
+    if token != usual:
+        other = 0.0
+        for i in range(k - 1):
+            other += abs(h[i, token]) / (k - 1)
+        unit = max(abs(unit) / 24, other)
+    else:
+        for i in range(k - 1):
+            for j in range(n):
+                if -h[i, j] > deepest:
+                    deepest = -h[i, j]
+        if not unit > 0.05 * deepest:
+            unit = 0.3 * deepest
+    allowed = 0
+    at_last = 0.0
+    for j in range(n):
+        if masses[k - 1, j] > 0:
+            allowed += 1
+            at_last = abs(h[k - 1, j])
+    if allowed == 1:
+        unit = max(unit, at_last)
+    return min(max(unit, 1e-240), 1e240)
+
+
+@kernel
+@no_type_check
+def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth: int) -> Any:
+    """About `steps` steps to a unit, `depth` units deep, and offsets that make rounding lose little, most of all for the usual token."""
+    k, n = h.shape
+    steps = min(max(steps, 1), _MOST_STEPS)
+    fraction, exponent = frexp(unit / steps)
+    mantissa = min(max(int(fraction * 256), 128), 255)
+    exponent = min(max(exponent - 8, -MOST_EXPONENT), MOST_EXPONENT)
+    scale = 2.0 ** (8 - exponent)
+    whole = FINE * mantissa
+    limit = 64.0 * whole
+    offsets = np.zeros(k, np.int64)
+    X = np.empty(n, np.int64)
+    for i in range(k):
+        for j in range(n):
+            y = h[i, j] * scale
+            X[j] = int(np.ceil(y)) if abs(y) <= limit and masses[i, j] > 0 else 1 << 62
+        best = 1 << 60
+        for c in range(16):
+            shift = c * (FINE // 16) * mantissa
+            loss = 0
+            for j in range(n):
+                if X[j] != 1 << 62:
+                    rounding = (shift - X[j]) % whole
+                    loss += rounding * (1 + n // 8) if j == usual else rounding
+            if loss < best:
+                best = loss
+                offsets[i] = c * (FINE // 16)
+    return Grid(mantissa, exponent, depth * steps, offsets)
+
+
+@kernel
+@no_type_check
+def dominant_tokens(weight: Any, usual: int, most: int) -> Any:
+    """The tokens with the largest weights, largest first; none that weighs much less than the usual one, which is left out."""
+    order = np.argsort(-weight)
+    kept = np.empty(min(most, order.shape[0]), np.int64)
+    n = 0
+    for j in order:
+        if j != usual and n < kept.shape[0] and weight[j] * 1e4 > weight[usual]:
+            kept[n] = j
+            n += 1
+    return kept[:n]

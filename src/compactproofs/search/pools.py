@@ -1,0 +1,109 @@
+"""Hints of factored terms: weights of outputs, what moves into EVOU, pools of queries; and the compiled search for grids and classes."""
+
+from __future__ import annotations
+
+from typing import Any, no_type_check
+
+import numpy as np
+
+from compactproofs.arrays.compiling import kernel
+from compactproofs.bounds.factored import HEAVIEST, Factors
+from compactproofs.bounds.low_rank_scores import Directions, find_directions
+from compactproofs.counting.classes import in_class
+from compactproofs.counting.grid import count_harms
+from compactproofs.counting.subject import Subject
+from compactproofs.form.tables import float_circuits
+from compactproofs.model.weights import Weights
+from compactproofs.search.grids import DEEPEST, choose_grid, dominant_tokens, natural_unit
+from compactproofs.search.pairs import ANY, write_grid
+
+_DIGITS = 2.0**30
+"""Hints that go into certificates are rounded to so many parts of their largest."""
+
+
+def find_factors(weights: Weights, *, weighted: bool, pooled: bool) -> Factors:
+    """Search, in float64, uncharged. Weights make one copy of the label worth about the same against every output."""
+    with np.errstate(all="ignore"):
+        tables = float_circuits(weights)
+        v, out = weights.d_vocab, weights.d_vocab_out
+        mu = _rounded(tables.EU.mean(axis=0))
+        V = tables.EVOU + mu
+        helpful = np.minimum(np.arange(out), v - 1)  # the label as a token
+        margin = V[helpful, np.arange(out)][:, None] - V[helpful]
+        w = 1.0 / np.maximum(margin, np.maximum(0.02 * margin.max(axis=1, keepdims=True), 1e-3))
+        w = np.where((w > 1e-100) & (w < 1e100), w, 1.0)
+        whole = np.maximum(np.rint(w / w.max(axis=1, keepdims=True) * HEAVIEST), 1).astype(np.int64)
+        return Factors(
+            mu=mu,
+            output_weights=whole if weighted else None,
+            centres=helpful if pooled else None,
+            directions=find_directions(weights) if out > 1 else Directions.blank(weights),
+        )
+
+
+def find_pools(direct: np.ndarray, factors: Factors, subject: Subject, pools: int) -> list[np.ndarray]:
+    """Pools of token numbers of about equal size: queries with a similar direct path together. 0: every query by itself."""
+    n = len(subject.tokens)
+    if pools == 0 or n == 0:
+        return [np.array([q]) for q in range(n)]
+    with np.errstate(all="ignore"):
+        others = np.arange(direct.shape[1]) != subject.label
+        w = 1.0 if factors.output_weights is None else factors.output_weights[subject.label].astype(np.float64)
+        harm = ((direct - direct[:, [subject.label]]) * w)[:, others].max(axis=1, initial=-np.inf)
+    order = np.argsort(np.nan_to_num(harm[subject.tokens]), kind="stable")
+    numbers = np.arange(n) * pools // n
+    return [np.sort(order[numbers == number]) for number in np.unique(numbers)]
+
+
+def direct_path(weights: Weights, factors: Factors) -> np.ndarray:
+    """(query, output): what is left of the direct path, in float64; for choosing pools."""
+    with np.errstate(all="ignore"):
+        return np.asarray(float_circuits(weights).EU - factors.mu)
+
+
+def counting_steps(n_ctx: int) -> int:
+    """How finely to count: rounding loses a fraction of a step per position, and windows grow with both."""
+    return 100 if n_ctx <= 10 else 50
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    """Numbers of few digits, for certificates."""
+    if not np.isfinite(x).all() or not x.any():
+        return np.zeros(x.shape)
+    unit = 2.0 ** np.ceil(np.log2(np.abs(x).max())) / _DIGITS
+    return np.asarray(np.rint(x / unit) * unit) if 1e-250 < unit < 1e250 else np.zeros(x.shape)
+
+
+@kernel
+@no_type_check
+def look_at_table(h: Any, subject: Any, masses: Any, steps: int, classes: int, small: int) -> Any:
+    """(failing, operations, record) of one table of harms that covers every output; a record is the order of classes and their grids.
+
+    A table with more than `small` failures is counted again, by classes of the most harmful tokens; the better bound stands.
+    """
+    k, n = h.shape
+    order = np.empty(0, np.int64)
+    failing = ANY
+    operations = 0
+    best = [0 for _ in range(0)]
+    for turn in range(2):
+        if turn == 1:
+            if classes == 0 or failing <= small:
+                break
+            weight = np.empty(n)
+            for j in range(n):
+                weight[j] = np.abs(h[: k - 1, j]).sum()
+            order = dominant_tokens(weight, subject.usual, classes)
+        record = [order.shape[0]]
+        for t in order:
+            record.append(t)
+        total = work = 0
+        for c in range(order.shape[0] + 1):
+            token = order[c] if c < order.shape[0] else subject.usual
+            grid = choose_grid(h, masses, natural_unit(h, masses, subject.usual, token), steps, token, DEEPEST)
+            found, more = count_harms(h, grid, masses, in_class(subject.automaton, order, c), False)
+            total, work = min(total + found, ANY), work + more
+            write_grid(record, grid)
+        if total < failing:
+            failing, operations, best = total, work, record
+    return failing, operations, np.array(best)

@@ -1,0 +1,116 @@
+"""From the integers that compiled searches write down to parts of a ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compactproofs.counting.grid import Grid
+from compactproofs.counting.subject import Subject
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Spoiler, Term
+from compactproofs.search.pairs import JOINT
+
+
+class _Reader:
+    """Reads a record from its beginning to its end."""
+
+    def __init__(self, record: np.ndarray, k: int) -> None:
+        self._numbers, self._k = iter(record.tolist()), k
+
+    def one(self) -> int:
+        return int(next(self._numbers))
+
+    def many(self, n: int) -> tuple[int, ...]:
+        return tuple(self.one() for _ in range(n))
+
+    def grid(self) -> Grid:
+        mantissa, exponent, depth = self.many(3)
+        return Grid(mantissa, exponent, depth, self.many(self._k))
+
+    def term(self) -> tuple[Term, int]:
+        """A term, and the operations of counting it."""
+        if self.one() == JOINT:
+            n = self.one()
+            found: Term = Joint(self.many(n), self.many(n), self.grid())
+        else:
+            found = Apart(*self.many(4), self.grid())
+        return found, self.one()
+
+
+def part_below(subject: Subject, query: int, record: np.ndarray, listed: np.ndarray) -> Part:
+    """The part that `search.pairs.look` wrote for a lower bound."""
+    reader = _Reader(record, len(subject.masses))
+    reader.one()  # operations of walks
+    order = reader.many(reader.one())
+    leaves = []
+    for _ in range(len(order) + 1):
+        terms, _ = reader.many(2)
+        leaves.append(Leaf(tuple(reader.term()[0] for _ in range(terms))))
+    return _part(subject, query, order, leaves, listed)
+
+
+def part_above(subject: Subject, query: int, record: np.ndarray, listed: np.ndarray) -> Part:
+    """The part that `search.pairs.look` wrote for an upper bound."""
+    reader = _Reader(record, len(subject.masses))
+    order = reader.many(reader.one())
+    leaves = []
+    for _ in range(len(order) + 1):
+        output = reader.one()
+        leaves.append(Leaf(() if output < 0 else (Spoiler(output, reader.grid()),)))
+    return _part(subject, query, order, leaves, listed)
+
+
+@dataclass
+class Tally:
+    """What checking some records takes, besides their tables."""
+
+    walks: int = 0
+    counting: int = 0
+    listed: int = 0
+    """Tokens of listed sequences"""
+    joint: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How many terms of (outputs, tokens)"""
+    apart: Counter[int] = field(default_factory=Counter)
+    """How many terms of so many tokens"""
+
+    def add(self, subject: Subject, record: np.ndarray) -> None:
+        """Add a record below."""
+        reader, n = _Reader(record, len(subject.masses)), len(subject.tokens)
+        self.walks += reader.one()
+        for _ in range(len(reader.many(reader.one())) + 1):
+            terms, walks = reader.many(2)
+            self.walks += walks
+            for _ in range(terms):
+                term, operations = reader.term()
+                self.counting += operations
+                if isinstance(term, Joint):
+                    self.joint[len(term.outputs), n] += 1
+                else:
+                    self.apart[n] += 1
+
+
+def part_of_pool(subject: Subject, queries: np.ndarray, record: np.ndarray) -> Part:
+    """The part that `search.pools.look_at_table` wrote."""
+    reader = _Reader(record, len(subject.masses))
+    order = reader.many(reader.one())
+    leaves = tuple(Leaf((Factored(reader.grid()),)) for _ in range(len(order) + 1))
+    return Part(subject.label, _tokens(subject, queries), _tokens(subject, order), leaves)
+
+
+def _part(subject: Subject, query: int, order: tuple[int, ...], leaves: list[Leaf], listed: np.ndarray) -> Part:
+    sequences = tuple(sorted(_rows(subject, listed)))
+    if sequences:  # listing goes without classes
+        leaves = [Leaf(leaves[0].terms, sequences)]
+    return Part(subject.label, _tokens(subject, [query]), _tokens(subject, order), tuple(leaves))
+
+
+def _rows(subject: Subject, listed: np.ndarray) -> Iterator[tuple[int, ...]]:
+    for row in listed.reshape(-1, len(subject.masses)).tolist():
+        yield _tokens(subject, row)
+
+
+def _tokens(subject: Subject, numbers: np.ndarray | tuple[int, ...] | list[int]) -> tuple[int, ...]:
+    return tuple(int(subject.tokens[number]) for number in numbers)

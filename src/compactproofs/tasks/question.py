@@ -1,0 +1,114 @@
+"""A question: which sequences, how likely each is, and by how much the right output has to win."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from compactproofs.errors import TaskError
+from compactproofs.tasks.automaton import AbstractTask
+from compactproofs.tasks.label_automaton import DEAD, LabelAutomaton
+
+REAL, FLOAT32 = "real", "float32-any-order"
+"""What a theorem is about: the network over the real numbers, or every float32 evaluation of it (by an error model, as a margin)."""
+
+_LARGEST_MASS = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """How much of the inputs does the network answer right, `by` the margin?
+
+    Law: the mass of a sequence is the product of masses[i, x_i]; with `masses` None every sequence has mass 1.
+    """
+
+    task: AbstractTask
+    masses: np.ndarray | None = None
+    """(n_ctx, d_vocab): integers, not negative."""
+    margin: np.ndarray | None = None
+    """(query, label): the label must win by more than this; not negative. None: it must win."""
+    semantics: str = REAL
+
+    def __post_init__(self) -> None:
+        if self.masses is None:
+            return
+        masses = np.asarray(self.masses)
+        if masses.shape != (self.task.n_ctx, self.task.d_vocab) or masses.dtype.kind not in "iu":
+            raise TaskError(f"masses of shape {masses.shape}; expected integers, (n_ctx, d_vocab) = ({self.task.n_ctx}, {self.task.d_vocab})")
+        if masses.min() < 0 or max(map(sum, masses.tolist())) > _LARGEST_MASS:
+            raise TaskError(f"masses must not be negative, and those of a position must add up to at most {_LARGEST_MASS}")
+        own = masses.astype(np.int64)
+        own.setflags(write=False)
+        object.__setattr__(self, "masses", own)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Names the question: the task, the masses, and what the theorem is about."""
+        digest = hashlib.sha256(f"compactproofs-question-1\n{self.task.sha256}\n{self.semantics}\n".encode("ascii"))
+        digest.update(b"uniform" if self.masses is None else self.masses.astype("<i8").tobytes())
+        if self.margin is not None and self.semantics == REAL:
+            digest.update(np.asarray(self.margin, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def total(self) -> int:
+        """The mass of all sequences."""
+        if self.masses is None:
+            return self.task.total
+        return math.prod(sum(row) for row in self.masses.tolist())
+
+    def label_automaton(self, label: int) -> LabelAutomaton:
+        """The sequences of one label."""
+        if label not in self._automata:
+            self._automata[label] = self.task.label_automaton(label)
+        return self._automata[label]
+
+    @cached_property
+    def _automata(self) -> dict[int, LabelAutomaton]:
+        return {}
+
+    def masses_of(self, tokens: np.ndarray) -> np.ndarray:
+        """(n_ctx, len(tokens))"""
+        if self.masses is None:
+            return np.ones((self.task.n_ctx, len(tokens)), dtype=np.int64)
+        return np.ascontiguousarray(self.masses[:, tokens])
+
+    def totals_by_last(self, label: int) -> list[int]:
+        """The mass of the sequences that carry the label and end in each of its tokens. Exact integers."""
+        if label not in self._totals:
+            a = self.label_automaton(label)
+            masses = self.masses_of(a.tokens).tolist()
+            counts = {a.start: 1}
+            for i in range(self.task.n_ctx - 1):
+                after: dict[int, int] = {}
+                for state, count in counts.items():
+                    for z, mass in _moves(a.following[state].tolist(), masses[i]).items():
+                        after[z] = after.get(z, 0) + count * mass
+                counts = after
+            ends = [
+                sum(count for state, count in counts.items() if column[state] != DEAD and a.accepting[column[state]])
+                for column in a.following.T.tolist()
+            ]
+            self._totals[label] = [count * mass for count, mass in zip(ends, masses[-1], strict=True)]
+        return self._totals[label]
+
+    @cached_property
+    def _totals(self) -> dict[int, list[int]]:
+        return {}
+
+    def mass_of(self, sequence: list[int] | tuple[int, ...]) -> int:
+        """The mass of one sequence."""
+        return 1 if self.masses is None else math.prod(int(self.masses[i, t]) for i, t in enumerate(sequence))
+
+
+def _moves(following: list[int], masses: list[int]) -> dict[int, int]:
+    """The mass of the tokens that lead to each state."""
+    found: dict[int, int] = {}
+    for z, mass in zip(following, masses, strict=True):
+        if z != DEAD:
+            found[z] = found.get(z, 0) + mass
+    return found
