@@ -11,15 +11,17 @@ Exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error.
 The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i = W_E[x_i] + W_pos[i],
 
     attention_i proportional to exp(h_q W_Q . h_i W_K / sqrt(score_divisor_squared)),
-    logits = (sum_i attention_i h_i W_V W_O + h_q) W_U,
+    logits = (sum_i attention_i h_i W_V W_O + h_q) W_U.
 
-the claim is: for at least (at most) so many of the d_vocab^k sequences, the output `max(x)` has a strictly larger logit than any other.
-Write m for that label, A[t] b[i] for the attention of token t at position i, up to a factor that depends on q only, and
+A question is an automaton that gives every sequence its label m, and masses: a sequence has the product of the masses of its tokens, which is
+1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly larger logit[m] than any other.
+Write A[t] b[i] for the attention of token t at position i, up to a factor that depends on q only, and
 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
 
 Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m,
-are negative. Each rule below bounds them. Names ending in `_low` and `_high` are lower and upper bounds.
+are negative. There is one rule, `failing`, for lower bounds and its mirror image, `right`, for upper bounds; both rest on two
+programmes, `count_up` and `walk`. Names ending in `_low` and `_high` are lower and upper bounds.
 
 The certificate format and the proofs in full are in docs/certificate-format.md.
 """
@@ -30,13 +32,10 @@ import hashlib
 import json
 import struct
 import sys
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from functools import partial
-from itertools import accumulate, combinations, product, repeat
-from math import comb, isqrt, log10
+from itertools import accumulate
+from math import isqrt, log10, prod
 from operator import add, mul, sub
 from pathlib import Path
 from types import MappingProxyType
@@ -48,11 +47,12 @@ Harms = list[dict[int, int]]
 """[i][t]: a number for token t at position i; at the last position only for queries"""
 Json = Any
 
-FORMAT, VERSION, THEOREM = "compactproofs-certificate", 1, "correct-sequences-1"
+FORMAT, VERSION = "compactproofs-certificate", 2
 REAL, FLOAT32 = "real", "float32-any-order"
 ERROR_MODEL = "float32-1"
 MOST_BYTES = 1 << 26
 """Of a certificate or a model file."""
+NO_LIMIT = 1 << 200
 MOST_WORK = 60 * 10**9
 """Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all."""
 WORK_PER_BYTE = 64
@@ -81,6 +81,7 @@ class Checked(NamedTuple):
     semantics: str | None = None
     assumptions: tuple[str, ...] = ()
     """What was assumed in reading the model for this check."""
+    question_sha256: str | None = None
 
     @property
     def accepted(self) -> bool:
@@ -390,24 +391,6 @@ def exp_minus(y: int, scale: int, bits: int) -> tuple[int, int]:
     return low >> work - bits, -(-high >> work - bits)
 
 
-class Places(NamedTuple):
-    """Attention to the positions but the last: sums of the 0, 1, 2, ... smallest lower, and of the smallest upper bounds.
-
-    The j-th smallest of numbers lies between the j-th smallest lower and the j-th smallest upper bound.
-    """
-
-    low: Row
-    high: Row
-
-    def smallest(self, n: int) -> tuple[int, int]:
-        """Bounds of the sum of the n smallest."""
-        return self.low[n], self.high[n]
-
-    def largest(self, n: int) -> tuple[int, int]:
-        """Bounds of the sum of the n largest."""
-        return self.low[-1] - self.low[-1 - n], self.high[-1] - self.high[-1 - n]
-
-
 class Meter:
     """How much work has been done, in units of about a nanosecond; there is a limit. The constants were measured."""
 
@@ -444,10 +427,8 @@ class Meter:
 
 
 class Tables(NamedTuple):
-    """What the rules compute with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
+    """What the rule computes with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
 
-    v: int
-    """tokens"""
     out: int
     """outputs"""
     k: int
@@ -465,46 +446,46 @@ class Tables(NamedTuple):
     b_low: Rows
     """[q][i]: the same for positions"""
     b_high: Rows
-    places: list[Places]
-    """[q]"""
+    tops: Row
+    """[q]: about 2^bits times the largest attention to a position, if the scores of positions are not shifted; any positive number is sound"""
     meter: Meter
 
-    def sequences(self, m: int, q: int) -> int:
-        """How many sequences have the label m and the query q <= m."""
-        return int((m + 1) ** (self.k - 1) - (m ** (self.k - 1) if q < m else 0))
 
-    def worst_position(self, m: int) -> Row:
-        """[o]: the largest PVOU[i][o] - PVOU[i][m]"""
-        return [max(column) for column in zip(*([x - row[m] for x in row] for row in self.PVOU), strict=True)]
+def tables(network: Network, question: Question, centre: Exact, meter: Meter) -> Tables:
+    """The exact tables of the network and enclosures of its attention.
 
-
-def tables(network: Network, semantics: str, meter: Meter | None = None) -> Tables:
-    """The exact tables of the network and enclosures of its attention."""
-    meter = meter or Meter()
+    `centre`, any vector, is moved from the positions to the tokens, which changes no sum of the two.
+    """
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
-    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale)
-    E, position = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale)
+    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale, centre.scale)
+    E, position, (shift,) = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale), centre.at(scale)
     query = Exact([list(map(add, row, position.rows[-1])) for row in E.rows], scale)
+    key = Exact([list(map(add, row, shift)) for row in E.rows], scale)
+    place = Exact([list(map(sub, row, shift)) for row in position.rows], scale)
     VOU = W["W_V"].times(W["W_O"].times(W["W_U"], meter), meter)
-    EVOU, PVOU, EU = E.times(VOU, meter), position.times(VOU, meter), query.times(W["W_U"], meter)
+    EVOU, PVOU, EU = key.times(VOU, meter), place.times(VOU, meter), query.times(W["W_U"], meter)
     QK = query.times(W["W_Q"], meter).times(W["W_K"].transposed(), meter)
-    EQKE, EQKP = QK.times(E.transposed(), meter), QK.times(position.transposed(), meter)
+    EQKE, EQKP = QK.times(key.transposed(), meter), QK.times(place.transposed(), meter)
     n, d = map(int, network.divisor.split("/"))
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
     largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
     bits = 64 + min(3 * largest // 2, 2000)
-    A_low, A_high = attention(EQKE, n, d, bits, meter)
-    b_low, b_high = attention(EQKP, n, d, bits, meter)
+    A, b = attention(EQKE, n, d, bits, meter), attention(EQKP, n, d, bits, meter)
     common = max(EVOU.scale, EU.scale, 256)
     meter.hold(len(E.rows) * (len(EVOU.rows[0]) + len(EU.rows[0])), EVOU.bits + common)
     values = EVOU.at(common), PVOU.at(common), EU.at(common)
     own = values[2]
-    if semantics == FLOAT32:
-        error = float32_error(W, E, position, query, values, n, d, common)
+    if question.semantics == FLOAT32:
+        error = float32_error(W, E, position, query, values, question, (n, d, common))
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    ends = ([list(accumulate(sorted(row[:-1]), initial=0)) for row in rows] for rows in (b_low, b_high))
-    places = [Places(low, high) for low, high in zip(*ends, strict=True)]
-    return Tables(len(E.rows), len(EU.rows[0]), k, common, bits, *values, own, A_low, A_high, b_low, b_high, places, meter)
+    return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter)
+
+
+def largest_attention(scores: Exact, n: int, d: int, bits: int) -> Row:
+    """About 2^bits exp(largest score of the row / sqrt(n / d)), at least 1."""
+    root = isqrt((d << 2 * bits) // n)
+    tops = [(top, exp_minus(abs(top) * root >> scores.scale, bits, bits)[1]) for top in map(max, scores.rows)]
+    return [(1 << 2 * bits) // x if top > 0 else x for top, x in tops]
 
 
 def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows]:
@@ -528,7 +509,13 @@ def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[R
 
 
 def float32_error(
-    W: dict[str, Exact], E: Exact, position: Exact, query: Exact, values: tuple[Rows, Rows, Rows], n: int, d: int, scale: int
+    W: dict[str, Exact],
+    E: Exact,
+    position: Exact,
+    query: Exact,
+    values: tuple[Rows, Rows, Rows],
+    question: Question,
+    sizes_of: tuple[int, int, int],
 ) -> Rows:
     """[q][m]: how far a float32 forward pass may move any difference logit[o] - logit[m], over sequences with query q and label m.
 
@@ -562,7 +549,7 @@ def float32_error(
     for which gamma takes one more. On the direct path 1 + 1 + d_model: gamma(d_model + 3) direct[q][o].
     The difference moves by (1.) for exact values and exact p_i, plus (3.) for both of its logits. QED
     """
-    k, d_model, d_head = len(position.rows), len(W["W_Q"].rows), len(W["W_Q"].rows[0])
+    (n, d, scale), k, d_model, d_head = sizes_of, len(position.rows), len(W["W_Q"].rows), len(W["W_Q"].rows[0])
     sizes = 2 * d_model + d_head
     holds(k <= 512 and sizes < 1 << 19 and n <= d << 40 and d <= n << 40, "the model is outside the float32 error model")
 
@@ -584,106 +571,282 @@ def float32_error(
     score, value, direct = ([[-(-x << scale >> X.scale) for x in row] for row in X.rows] for X in majorants[-3:])
 
     root = isqrt((d << 512) // n) + 1  # at least 2^256 sqrt(d / n)
-    v, out = len(E.rows), len(direct[0])
-    largest = list(accumulate(value, lambda a, b: list(map(max, a, b))))  # [m][o]: over tokens up to m
-    sums = [gamma(sizes + 2 * k + 7, max(largest[m]) + largest[m][m]) for m in range(min(v, out))]
-    ranges = [value_range(values[0], values[1], m) for m in range(min(v, out))]
-    result = [[0] * v for _ in range(v)]
-    for q in range(v):
-        S = list(accumulate(score[q], max))
-        for m in range(q, min(v, out)):
-            D = gamma(sizes + 17, -(-S[m] * root >> 256)) + (16 << scale - 24)
-            result[q][m] = -(-ranges[m] * D >> scale + 1) + sums[m] + gamma(d_model + 3, max(direct[q]) + direct[q][m])
+    result = [[0] * len(direct[0]) for _ in E.rows]
+    for m, automaton in question.automata.items():
+        tokens = automaton.tokens
+        largest = list(map(max, zip(*(value[t] for t in tokens), strict=True)))
+        sums = gamma(sizes + 2 * k + 7, max(largest) + largest[m])
+        spread = value_range(values, tokens, m)
+        for q in tokens:
+            D = gamma(sizes + 17, -(-max(score[q][t] for t in tokens) * root >> 256)) + (16 << scale - 24)
+            result[q][m] = -(-spread * D >> scale + 1) + sums + gamma(d_model + 3, max(direct[q]) + direct[q][m])
     return result
 
 
-def value_range(EVOU: Rows, PVOU: Rows, m: int) -> int:
-    """The range, over tokens up to m and positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
-    differences = [[[x - row[m] for x in row] for row in rows] for rows in (EVOU[: m + 1], PVOU)]
-    tokens, positions = ([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)
-    return max(map(int.__add__, tokens, positions))
+def value_range(values: tuple[Rows, Rows, Rows], tokens: Row, m: int) -> int:
+    """The range, over some tokens and all positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
+    EVOU, PVOU, _ = values
+    differences = [[[x - row[m] for x in row] for row in rows] for rows in ([EVOU[t] for t in tokens], PVOU)]
+    of_tokens, of_positions = ([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)
+    return max(map(int.__add__, of_tokens, of_positions))
 
 
-# ---------------------------------------------------------------- counting
+# ---------------------------------------------------------------- the question: labels and masses
 
 
-def count_at_least_zero(start: int, positions: list[Counter[int]], meter: Meter) -> int:
-    """How many ways there are to choose one entry at each position so that start plus their sum is at least zero.
+class Automaton(NamedTuple):
+    """Accepts some sequences: [s] is {token: next state}, and no accepted sequence takes a move that is missing."""
 
-    A position is a multiset of integers. Partial sums are held in one large integer: the number of ways to reach `base + j` is its j-th
-    digit, in a base 2^width that no count can exceed. Adding an entry d to all sums shifts the integer by d digits. Sums that stay
-    at least zero whatever follows are taken out and counted for good, by adding up their digits; sums that cannot reach zero are
-    dropped.
+    moves: list[dict[int, int]]
+    accepting: list[bool]
+    first: int
+
+    @property
+    def tokens(self) -> Row:
+        """Tokens that occur."""
+        return sorted({t for row in self.moves for t in row})
+
+    def in_class(self, order: Row, c: int) -> Automaton:
+        """Of these sequences those with order[c] and none of order[:c]; for c = len(order), those with none of order.
+
+        Every sequence is in exactly one of these classes. State s + len(moves) means: order[c] has been seen.
+        """
+        gone, wanted, n = set(order[:c]), order[c] if c < len(order) else None, len(self.moves)
+        rows = [{t: z for t, z in row.items() if t not in gone} for row in self.moves]
+        if wanted is None:
+            return self._replace(moves=rows)
+        before = [{t: z + n if t == wanted else z for t, z in row.items()} for row in rows]
+        return Automaton(before + [{t: z + n for t, z in row.items()} for row in rows], [False] * n + self.accepting, self.first)
+
+    def accepts(self, sequence: Row) -> bool:
+        """Whether it accepts a sequence."""
+        state = self.first
+        for t in sequence:
+            if t not in self.moves[state]:
+                return False
+            state = self.moves[state][t]
+        return self.accepting[state]
+
+
+class Question(NamedTuple):
+    """Which sequences carry which label, and their masses."""
+
+    automata: dict[int, Automaton]
+    """[m]: the sequences of label m, for labels that occur"""
+    masses: Rows
+    """[i][t]"""
+    semantics: str
+    sha256: str
+
+    def mass(self, m: int, queries: Row) -> int:
+        """Of the sequences of label m that end in one of the queries."""
+        automaton = self.automata[m]
+        ahead = [int(accepts) for accepts in automaton.accepting]
+        for i in range(len(self.masses) - 1, -1, -1):
+            allowed = set(queries) if i == len(self.masses) - 1 else None
+            ahead = [
+                sum(self.masses[i][t] * ahead[z] for t, z in row.items() if allowed is None or t in allowed) for row in automaton.moves
+            ]
+        return ahead[automaton.first]
+
+
+def read_question(value: Json, v: int, k: int) -> Question:
+    """The question of a certificate about sequences of k tokens below v. Its hash names it."""
+    task, masses, semantics, error_model, sha256 = fields(value, "task masses semantics error_model sha256", "question")
+    good = (semantics, error_model) in ((REAL, None), (FLOAT32, ERROR_MODEL))
+    well_formed(good, f"semantics {semantics!r:.60}, error model {error_model!r:.60}")
+    if task == "max":  # state = largest token so far
+        start, following, labels = 0, [[max(s, t) for t in range(v)] for s in range(v)], list(range(v))
+    else:
+        start, following, labels = fields(task, "start following labels", "question.task")
+        rows = items(following, "question.task.following")
+        following = [integers(row, 0, len(rows) - 1, "question.task.following", v) for row in rows]
+        labels = integers(labels, 0, (1 << 31) - 1, "question.task.labels", len(rows))
+        start = integer(start, 0, len(rows) - 1, "question.task.start")
+    digest = hashlib.sha256(f"compactproofs-task-1\nn_ctx {k}\nstates {len(labels)}\ntokens {v}\nstart {start}\n".encode("ascii"))
+    for row in (*following, labels):
+        digest.update(struct.pack(f"<{len(row)}q", *row))
+    whole = hashlib.sha256(f"compactproofs-question-1\n{digest.hexdigest()}\n{semantics}\n".encode("ascii"))
+    if masses is None:
+        weights = [[1] * v for _ in range(k)]
+        whole.update(b"uniform")
+    else:
+        weights = [integers(row, 0, 1 << 40, "question.masses", v) for row in items(masses, "question.masses", k)]
+        holds(all(0 < sum(row) <= 1 << 40 for row in weights), "question.masses: the masses of a position add up to 0, or to more than 2^40")
+        whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
+    holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
+    automata = {m: label_automaton(following, labels, start, m) for m in sorted(set(labels))}
+    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest())
+
+
+def label_automaton(following: Rows, labels: Row, start: int, m: int) -> Automaton:
+    """The sequences of label m: states that accept the same endings are merged (Moore's algorithm), dead ones left out."""
+    group = [int(label == m) for label in labels]
+    while True:
+        signatures = [(group[s], *map(group.__getitem__, row)) for s, row in enumerate(following)]
+        numbers = {signature: number for number, signature in enumerate(dict.fromkeys(signatures))}
+        refined = [numbers[signature] for signature in signatures]
+        if len(numbers) == len(set(group)):
+            break
+        group = refined
+    state_of = dict(zip(group, range(len(group)), strict=True))  # some state of each group
+    moves = {g: [group[z] for z in following[s]] for g, s in state_of.items()}
+    alive = {g for g, s in state_of.items() if labels[s] == m}
+    while more := {g for g in moves if g not in alive and not alive.isdisjoint(moves[g])}:
+        alive |= more
+    reached, frontier = set(), [group[start]]
+    while frontier:
+        g = frontier.pop()
+        if g in alive and g not in reached:
+            reached.add(g)
+            frontier += moves[g]
+    number = {g: n for n, g in enumerate(sorted(reached))}
+    if group[start] not in number:
+        return Automaton([{}], [False], 0)
+    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in sorted(reached)]
+    return Automaton(rows, [labels[state_of[g]] == m for g in sorted(reached)], number[group[start]])
+
+
+# ---------------------------------------------------------------- the two programmes
+
+
+def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Meter) -> int:
+    """At least the mass of the accepted sequences with start + sum_i D[i][x_i] >= 0, where D[i] has the tokens that may stand at i.
+
+    f_k(s, z) = 1 if s accepts and z >= 0, else 0; f_i(s, z) = sum_t masses[i][t] ceil(f_{i+1}(s', z + D[i][t]) / 2^e_i), s' being the state
+    after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s, z) is at
+    least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i keep numbers below 2^62: e_i is the least
+    e >= 0 with M_i ceil(most_{i+1} / 2^e) < 2^62, where M_i is the sum of masses[i] over tokens of D[i], most_k = 1, and most_i is that product.
+
+    f_i(s, z) is 0 below and constant above a window of z, outside of which nobody looks. A window is one large integer: its j-th
+    digit, in base 2^width, is f_i(s, begin + j). To read f_{i+1} at z + d is to shift by d digits. Digits stay below the base, so nothing is
+    carried from one to the next.
     """
-    sizes = [sum(entries.values()) for entries in positions]
-    if 0 in sizes:
+    k = len(D)
+    most, exponents = [1], Row()
+    for i in range(k - 1, -1, -1):
+        here = sum(masses[i][t] for t in D[i])
+        e = 0
+        while here * -(-most[0] >> e) >= 1 << 62:
+            e += 1
+        most.insert(0, here * -(-most[0] >> e))
+        exponents.insert(0, e)
+    width = max(x.bit_length() for x in most) + 2
+    low, high = ([start, *accumulate(map(end, map(dict.values, D)), initial=start)][1:] for end in (min, max))
+    # windows of f_k, then of f_{k-1} and so on: state -> (begin, digits, integer, the constant above)
+    windows = {s: (0, 0, 0, 1) for s, accepts in enumerate(automaton.accepting) if accepts}
+    ends = {s: (0, 0) for s in windows}  # the least and the greatest sum that the rest can add
+    for i in range(k - 1, -1, -1):
+        e, row = exponents[i], D[i]
+        if e:
+            windows = {s: (*window[:2], *coarser(*window[1:], e, width)) for s, window in windows.items()}
+        new_windows, new_ends = {}, {}
+        for s, moves in enumerate(automaton.moves):
+            groups: dict[tuple[int, int], int] = {}
+            for t, z in moves.items():
+                if t in row and z in windows:
+                    groups[z, row[t]] = groups.get((z, row[t]), 0) + masses[i][t]
+            if not groups:
+                continue
+            least = min(d + ends[z][0] for z, d in groups)
+            greatest = max(d + ends[z][1] for z, d in groups)
+            begin = max(-greatest, low[i])
+            digits = max(min(-least, high[i] + 1) - begin, 0)
+            meter.add(len(groups), digits * width)
+            meter.momentarily(digits * width)
+            new_windows[s] = (begin, digits, *shifted(groups, windows, begin, digits, width))
+            new_ends[s] = (least, greatest)
+        windows, ends = new_windows, new_ends
+    if automaton.first not in windows:
         return 0
-    width = sum(size.bit_length() for size in sizes) + 2
-    least = list(accumulate((min(entries) for entries in reversed(positions)), initial=0))[::-1]
-    most = list(accumulate((max(entries) for entries in reversed(positions)), initial=0))[::-1]
-    sums, base, certain = 1, start, 0
-    for i, entries in enumerate(positions):
-        if base + most[i] < 0 or not sums:
-            sums = 0
-        certain *= sizes[i]
-        if sums:
-            low = min(entries)
-            size = sums.bit_length() + width * (max(entries) - low)
-            meter.add(len(entries), size)
-            meter.momentarily(4 * size // 8)
-            new = 0
-            for entry, times in entries.items():
-                new += (sums if times == 1 else sums * times) << width * (entry - low)
-            sums, base = new, base + low
-            safe = max(0, -base - least[i + 1])  # sums from this digit on stay at least zero
-            above = sums >> width * safe
-            if above:
-                certain += sum_of_digits(above, width)
-                sums -= above << width * safe
-            lost = max(0, -base - most[i + 1])  # sums below this digit stay below zero
-            sums, base = sums >> width * lost, base + lost
-    return certain
+    begin, digits, packed, above = windows[automaton.first]
+    j = start - begin
+    found = 0 if j < 0 else above if j >= digits else packed >> j * width & (1 << width) - 1
+    return found << sum(exponents)
 
 
-def sum_of_digits(x: int, width: int) -> int:
-    """In base 2^width, if the sum is less than the base: the upper half of the digits is added to the lower half, again and again."""
-    while x >> width:
-        half = -(-x.bit_length() // width) // 2 * width
-        x = (x >> half) + (x & (1 << half) - 1)
-    return x
+def ones(digits: int, width: int) -> int:
+    """1 in every digit."""
+    x, known = 1, 1
+    while known < digits:
+        x |= x << known * width
+        known *= 2
+    return x & (1 << digits * width) - 1
 
 
-class Steps(NamedTuple):
+def coarser(digits: int, packed: int, above: int, e: int, width: int) -> tuple[int, int]:
+    """Every digit, and the constant above, divided by 2^e and rounded up."""
+    one = ones(digits, width)
+    return (packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1), -(-above >> e)
+
+
+def shifted(
+    groups: dict[tuple[int, int], int], windows: dict[int, tuple[int, int, int, int]], begin: int, digits: int, width: int
+) -> tuple[int, int]:
+    """The sum of mass times window(z) read d digits further, over groups (z, d) -> mass; and the constant above."""
+    packed = constant = total = 0
+    longer: dict[int, int] = {}  # windows with their constant after them
+    for (z, d), mass in groups.items():
+        base, held, content, above = windows[z]
+        total += mass * above
+        move = begin + d - base
+        if move >= held:
+            constant += mass * above
+        elif move > -digits:
+            if z not in longer:
+                longer[z] = content | (above * ones(digits, width) << held * width)
+            part = longer[z] >> move * width if move >= 0 else longer[z] << -move * width
+            packed += part if mass == 1 else mass * part
+    packed &= (1 << digits * width) - 1
+    return packed + constant * ones(digits, width), total
+
+
+def walk(harms: Harms, automaton: Automaton) -> int | None:
+    """The largest sum of harms over all accepted sequences, where harms[i] has the tokens that may stand at i; None if there are none."""
+    best = {automaton.first: 0}
+    for row in harms:
+        after: dict[int, int] = {}
+        for s, so_far in best.items():
+            for t, z in automaton.moves[s].items():
+                if t in row:
+                    x = so_far + row[t]
+                    if z not in after or x > after[z]:
+                        after[z] = x
+        best = after
+    return max((x for s, x in best.items() if automaton.accepting[s]), default=None)
+
+
+class Grid(NamedTuple):
     """How harms become small integers: a certificate's choice, any is sound."""
 
-    step: int
+    mantissa: int
+    exponent: int
+    """a step is mantissa 2^exponent"""
+    depth: int
     offsets: Row
     """in 256ths of a step"""
-    depth: int
 
     @classmethod
-    def of(cls, value: Json, k: int, where: str) -> Steps:
-        step, offsets, depth = fields(value, "step offsets depth", where)
-        return cls(integer(step, 1, LARGE, where), integers(offsets, 0, 255, where, k), integer(depth, 1, 1 << 24, where))
+    def of(cls, step: Json, depth: Json, offsets: Json, k: int, where: str) -> Grid:
+        mantissa, exponent = integers(step, -(1 << 16), 1 << 16, where + ".step", 2)
+        holds(mantissa >= 1, f"{where}.step is not positive")
+        return cls(mantissa, exponent, integer(depth, 1, 1 << 28, where + ".depth"), integers(offsets, 0, 255, where + ".offsets", k))
 
-    def rounded(self, harms: Harms, up: bool) -> Rounded:
-        """`start + sum_i D[i][x_i] >= 0` whenever (up), or only if (not up), `sum_i harms[i][x_i] >= 0`.
+    def rounded(self, harms: Harms, scale: int, strict: bool) -> Rounded:
+        """`start + sum_i D[i][x_i] >= 0` whenever the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
 
-        With a_i = offsets[i] step / 256, D is (harm - a_i) / step and start is (sum_i a_i) / step, all rounded up (or all down), so step
-        times (start + sum D) is at least (at most) the sum of harms. Upwards, D is also raised to a floor; and a D above the
-        ceiling decides alone, since start + ceiling + the floors of all others is zero, so the ceiling will do. Downwards, entries
-        below the floor are left out and large ones lowered to the ceiling: fewer sequences are counted.
+        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so start + sum D is at least the sum of harms over the step;
+        it is an integer, so where that is positive, start - 1 + sum D >= 0. D may be raised to a floor; and a D above the ceiling decides
+        alone, since start + ceiling + the floors of all others is zero, so the ceiling will do.
         """
-        a = [offset * self.step >> 8 for offset in self.offsets]
-        start = -(-sum(a) // self.step) if up else sum(a) // self.step
-        floors = [-self.depth] * (len(harms) - 1) + [-4 * self.depth]
+        start = -(-sum(self.offsets) // 256) - strict
+        floors = [self.depth] * (len(harms) - 1) + [4 * self.depth]
+        down, whole = scale + self.exponent - 8, 256 * self.mantissa
         D: Harms = []
-        for row, shift, floor in zip(harms, a, floors, strict=True):
-            ceiling = -start - sum(floors) + floor
-            steps = {t: -((shift - h) // self.step) if up else (h - shift) // self.step for t, h in row.items()}
-            if min(steps.values()) < floor or max(steps.values()) > ceiling:
-                steps = {t: max(min(x, ceiling), floor) for t, x in steps.items() if up or x >= floor}
-            D.append(steps)
+        for row, offset, floor in zip(harms, self.offsets, floors, strict=True):
+            ceiling, shift = sum(floors) - floor - start, offset * self.mantissa
+            fine = {t: -(-h >> down) if down >= 0 else h << -down for t, h in row.items()}
+            D.append({t: max(min(-((shift - x) // whole), ceiling), -floor) for t, x in fine.items()})
         return Rounded(start, D)
 
 
@@ -695,35 +858,10 @@ class Rounded(NamedTuple):
 
     def counts(self, sequence: Row) -> bool:
         """Whether a sequence is among those that are counted."""
-        places = list(zip(self.D, sequence, strict=True))
-        return all(t in row for row, t in places) and self.start + sum(row[t] for row, t in places) >= 0
-
-    def count_class(self, gone: Iterable[int], wanted: Iterable[int], meter: Meter) -> int:
-        """How many of them contain every wanted token and none that is gone, by inclusion and exclusion."""
-        banned, wanted = set(gone), set(wanted)
-        meter.add(2 ** len(wanted) * sum(map(len, self.D)), 0)
-        if banned & wanted:
-            return 0
-        others = [Counter(x for t, x in row.items() if t not in banned and t not in wanted) for row in self.D]
-        total = 0
-        for absent in range(len(wanted) + 1):
-            for present in combinations(sorted(wanted), len(wanted) - absent):
-                positions = [Counter(entries) for entries in others]
-                for entries, row in zip(positions, self.D, strict=True):
-                    entries.update(row[t] for t in present if t in row)
-                total += (-1) ** absent * count_at_least_zero(self.start, positions, meter)
-        return total
+        return self.start + sum(row[t] for row, t in zip(self.D, sequence, strict=True)) >= 0
 
 
-def classes_of(value: Json, m: int, where: str) -> tuple[Row, list[Json]]:
-    """A list of tokens, and a specification for each class "token c of the list occurs and none before it", and one for "none occurs".
-
-    Every sequence is in exactly one of these classes.
-    """
-    order, specifications = fields(value, "order classes", where)
-    order = integers(order, 0, m, where)
-    holds(len(set(order)) == len(order), f"{where}: a token occurs twice in the order of classes")
-    return order, items(specifications, where, len(order) + 1)
+# ---------------------------------------------------------------- terms
 
 
 def upper(x: int, low: int, high: int) -> int:
@@ -731,444 +869,347 @@ def upper(x: int, low: int, high: int) -> int:
     return x * high if x > 0 else x * low
 
 
-# ---------------------------------------------------------------- rule `cubic`
-
-
-def check_cubic(T: Tables, witness: Json) -> int:
-    """Sequences with query q, label m and c other tokens besides, each of which, alone in all c places, leaves the answer right.
-
-    With D[o] = max_i (PVOU[i][o] - PVOU[i][m]), the harm of token t is at most b[i] G(t), G(t) = A[t] (max_o (EVOU[t][o] - EVOU[t][m] +
-    D[o]) + max_o (EU[q][o] - EU[q][m])). If X and Y are the weights b of the places of the label and of the others, then all G(x_i) <= g
-    of the others give a sum of at most G(q) b[k-1] + X G(m) + Y g. X + Y is fixed, so this is linear in Y: it is negative for every
-    arrangement if it is for the two extreme ones. Without others (c = 0) outputs are looked at one by one.
-    """
-    fields(witness, "", "the witness of rule cubic")
-    correct = 0
-    direct = [[max(others(T.EU[q], m), default=0) - T.own[q][m] for m in range(T.v)] for q in range(T.v)]
-    for m in range(T.v):
-        T.meter.multiply((m + 1) * (T.out + 3 * (m + 1) + T.k * T.k), (T.bits + T.scale) // 2)
-        T.meter.add(2 * T.k * T.out, T.scale)
-        D = T.worst_position(m)
-        harm = [max(others(list(map(add, row, D)), m), default=0) - row[m] for row in T.EVOU[: m + 1]]
-        for q in range(m + 1):
-            A_low, A_high, places = T.A_low[q], T.A_high[q], T.places[q]
-            G = [upper(x + direct[q][m], lo, hi) for x, lo, hi in zip(harm, A_low, A_high, strict=False)]
-            G_query = upper(harm[q] + direct[q][m], A_low[q] * T.b_low[q][-1], A_high[q] * T.b_high[q][-1])
-            if (T.k > 1 or q == m) and label_alone(T, m, q, D):
-                correct += 1
-            below = sorted(G[:m])
-            for c in range(1, T.k - (q < m)):
-                n, tokens = T.k - 1 - c, m
-                for X, Y in ((places.smallest(n), places.largest(c)), (places.largest(n), places.smallest(c))):
-                    room = -G_query - upper(G[m], *X)  # need Y g < room
-                    most = Y[room > 0]
-                    tokens = min(tokens, bisect_left(below, -(-room // most)) if most else 0)
-                correct += comb(T.k - 1, c) * tokens**c
-    return correct
-
-
-def others(row: Row, m: int) -> Row:
-    """All entries but the m-th."""
-    return row[:m] + row[m + 1 :]
-
-
-def label_alone(T: Tables, m: int, q: int, D: Row) -> bool:
-    """Whether the sequence m, ..., m, q is right, every position taken for the worst one."""
-    X_low, X_high = map(mul, T.places[q].smallest(T.k - 1), (T.A_low[q][m], T.A_high[q][m]))
-    own_low, own_high = T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1]
-    label, query = T.EVOU[m], T.EVOU[q]
-    for o in range(T.out):
-        rest = D[o] + T.EU[q][o] - T.own[q][m]
-        at_label, at_query = label[o] - label[m] + rest, query[o] - query[m] + rest
-        if o != m and upper(at_label, X_low, X_high) + upper(at_query, own_low, own_high) >= 0:
-            return False
-    return True
-
-
-# ---------------------------------------------------------------- rule `gaps`
-
-
-def check_gaps(T: Tables, witness: Json) -> int:
-    """Sequences with query q, label m and exactly c tokens that are not m (the query among them if it is not), all at most m - gap.
-
-    Let x[o] = D[o] + EU[q][o] - EU[q][m]; let L and O be the attention on label tokens and on others, and W the largest EVOU[t][o] -
-    EVOU[t][m] of tokens t <= m - gap. Then (L + O) (logit[o] - logit[m]) <= L (x[o] + EVOU[m][o] - EVOU[m][m]) + O (x[o] + W). The sign of
-    this depends on O / L only and, being linear in it, is negative in between if it is at the least and at the greatest ratio.
-    Gap 0 claims nothing.
-    """
-    (gaps,) = fields(witness, "gaps", "the witness of rule gaps")
-    correct = 0
-    for m, by_query in enumerate(items(gaps, "gaps", T.v)):
-        T.meter.add(2 * (T.k + m + 1) * T.out + 2 * (m + 1) * (T.out + m + 1), T.scale)
-        D = T.worst_position(m)
-        W = list(accumulate((max(others(row, m), default=row[m]) - row[m] for row in T.EVOU[: m + 1]), max))
-        label = others([x - T.EVOU[m][m] for x in T.EVOU[m]], m)
-        for q, by_count in enumerate(items(by_query, f"gaps[{m}]", m + 1)):
-            x = others([d + e - T.own[q][m] for d, e in zip(D, T.EU[q], strict=True)], m)
-            at_label = list(map(add, x, label))
-            least, most = list(accumulate(T.A_low[q][: m + 1], min)), list(accumulate(T.A_high[q][: m + 1], max))  # of tokens up to t
-            for c, gap in enumerate(integers(by_count, 0, T.v, f"gaps[{m}][{q}]", T.k)):
-                if gap == 0:
-                    continue
-                if c == 0:
-                    holds(q == m and gap == 1, f"gaps[{m}][{q}][0] = {gap} is outside its range: 1 or 0 if the query is the label, else 0")
-                    correct += all(y < 0 for y in at_label)
-                    continue
-                holds(
-                    gap <= m and (q == m or q <= m - gap),
-                    f"gaps[{m}][{q}][{c}] = {gap} is outside its range: a token is nearer to the label",
-                )
-                T.meter.multiply(4 * T.out, (T.bits + T.scale) // 2)
-                if all(gap_holds(at_label, x, W[m - gap], *ends) for ends in ratios(T, q, m, c, least[m - gap], most[m - gap])):
-                    free = c - (q != m)
-                    correct += comb(T.k - 1, free) * (m - gap + 1) ** free
-    return correct
-
-
-def gap_holds(at_label: Row, x: Row, W: int, label: int, other: int) -> bool:
-    """Whether label at_label[o] + other (x[o] + W) is negative for every output."""
-    return max(map(add, map(mul, at_label, repeat(label)), map(mul, map(add, x, repeat(W)), repeat(other))), default=-1) < 0
-
-
-def ratios(T: Tables, q: int, m: int, c: int, least: int, most: int) -> list[tuple[int, int]]:
-    """L and O with at most the least, and with at least the greatest ratio O / L, if attention to others is between `least` and `most`."""
-    free = c - (q != m)
-    n = T.k - 1 - free
-    other_low, other_high = T.places[q].smallest(free)[0], T.places[q].largest(free)[1]
-    label_low, label_high = T.places[q].smallest(n)[0], T.places[q].largest(n)[1]
-    if q == m:
-        label_low, label_high = label_low + T.b_low[q][-1], label_high + T.b_high[q][-1]
-    else:
-        other_low, other_high = other_low + T.b_low[q][-1], other_high + T.b_high[q][-1]
-    return [(label_high * T.A_high[q][m], other_low * least), (label_low * T.A_low[q][m], other_high * most)]
-
-
-# ---------------------------------------------------------------- rule `pools`
-
-
-def check_pools(T: Tables, witness: Json) -> int:
-    """Harm tables for pools of queries.
-
-    For a label m let w[o] >= 1 be any weights. If for all outputs o != m, tokens t <= m, positions i and queries q of a pool
-
-        w[o] (EVOU[t][o] - EVOU[t][m]) <= r[t],    w[o] (PVOU[i][o] - PVOU[i][m]) <= p[i],    w[o] (EU[q][o] - EU[q][m]) <= s[q],
-
-    then w[o] G_o(i, t) <= A[t] b[i] (r[t] + p[i] + s[q]); so if these add up to less than zero, the sequence is right. A and b of each
-    query may be scaled by any positive numbers; one table then serves the pool, with its largest s and its largest attention where
-    r + p + s is positive, and its least where it is not. At the last position the token is the query itself. The certificate gives r,
-    p and s; the sequences whose harms, rounded up, add up to at least zero are counted as failures, and so are queries in no pool.
-    `direct_centre` and `position_centre`, any numbers, are moved from EU and from PVOU to EVOU, which changes no logit.
-    """
-    grid, direct_centre, position_centre, labels = fields(witness, "grid direct_centre position_centre labels", "the witness of rule pools")
-    up = T.scale - integer(grid, 0, 256, "grid")
-    mu = [x << up for x in integers(direct_centre, -LARGE, LARGE, "direct_centre", T.out)]
-    nu = [x << up for x in integers(position_centre, -LARGE, LARGE, "position_centre", T.out)]
-    V = [[x + a + b for x, a, b in zip(row, mu, nu, strict=True)] for row in T.EVOU]
-    P = [list(map(sub, row, nu)) for row in T.PVOU]
-    EU = [list(map(sub, row, mu)) for row in T.EU]
-    correct = 0
-    for m, of_label in enumerate(items(labels, "labels", T.v)):
-        weights, token_harms, position_harms, pools = fields(of_label, "weights token_harms position_harms pools", f"labels[{m}]")
-        w = integers(weights, 1, LARGE, f"labels[{m}].weights", T.out)
-        r = integers(token_harms, -LARGE, LARGE, f"labels[{m}].token_harms", m + 1)
-        p = integers(position_harms, -LARGE, LARGE, f"labels[{m}].position_harms", T.k)
-        T.meter.multiply((2 * (m + 1) + T.k) * T.out, max(T.scale, max(w).bit_length()))
-        bounds = partial(bounds_all, w, m)
-        for t in range(m + 1):
-            holds(bounds(V[t], V[t][m], r[t] << up), f"labels[{m}].token_harms[{t}] is too small")
-        for i in range(T.k):
-            holds(bounds(P[i], P[i][m], p[i] << up), f"labels[{m}].position_harms[{i}] is too small")
-        seen: set[int] = set()
-        for number, pool in enumerate(items(pools, f"labels[{m}].pools")):
-            where = f"labels[{m}].pools[{number}]"
-            queries, token_scales, position_scales, query_harms, counting = fields(
-                pool, "queries token_scales position_scales query_harms counting", where
-            )
-            queries = increasing(queries, 0, m, where + ".queries")
-            holds(seen.isdisjoint(queries), f"{where}: a query is in two pools")
-            seen.update(queries)
-            token_scales = integers(token_scales, 1, LARGE, where + ".token_scales", len(queries))
-            position_scales = integers(position_scales, 1, LARGE, where + ".position_scales", len(queries))
-            s = integers(query_harms, -LARGE, LARGE, where + ".query_harms", len(queries))
-            for q, harm in zip(queries, s, strict=True):
-                holds(bounds(EU[q], T.own[q][m] - mu[m], harm << up), f"{where}: the harm of query {q} is too small")
-            if queries:
-                harms = pool_harms(T, m, queries, token_scales, position_scales, r, p, s)
-                failures = count_failures(T, m, harms, counting, where)
-                correct += sum(T.sequences(m, q) for q in queries) - failures
-    return correct
-
-
-def bounds_all(weights: Row, m: int, row: Row, own: int, limit: int) -> bool:
-    """Whether weights[o] (row[o] - own) <= limit for every o != m."""
-    terms = list(map(mul, weights, map(sub, row, repeat(own))))
-    return max(others(terms, m), default=limit) <= limit
-
-
-def pool_harms(T: Tables, m: int, queries: Row, token_scales: Row, position_scales: Row, r: Row, p: Row, s: Row) -> Harms:
-    """harms[i][t]: upper bounds for every query of the pool; at the last position the query's own."""
-    T.meter.multiply(2 * len(queries) * (m + 1 + T.k) + 3 * T.k * (m + 1), max(T.bits, max(token_scales + position_scales).bit_length()))
-    A_low, A_high = scaled(T.A_low, queries, token_scales, m + 1), scaled(T.A_high, queries, token_scales, m + 1)
-    b_low, b_high = scaled(T.b_low, queries, position_scales, T.k), scaled(T.b_high, queries, position_scales, T.k)
-    least, most = list(map(min, zip(*A_low, strict=True))), list(map(max, zip(*A_high, strict=True)))
-    harms = []
-    for i in range(T.k - 1):
-        place_low, place_high, rest = min(b[i] for b in b_low), max(b[i] for b in b_high), max(s) + p[i]
-        harms.append(
-            {t: upper(x + rest, place_low * lo, place_high * hi) for t, (x, lo, hi) in enumerate(zip(r, least, most, strict=True))}
-        )
-    last = {}
-    for j, q in enumerate(queries):
-        last[q] = upper(r[q] + p[-1] + s[j], A_low[j][q] * b_low[j][-1], A_high[j][q] * b_high[j][-1])
-    return [*harms, last]
-
-
-def scaled(rows: Rows, queries: Row, scales: Row, length: int) -> Rows:
-    """The first entries of the rows of some queries, each row times its scale."""
-    return [[x * scale for x in rows[q][:length]] for q, scale in zip(queries, scales, strict=True)]
-
-
-def count_failures(T: Tables, m: int, harms: Harms, counting: Json, where: str) -> int:
-    """Sequences of label m whose harms, rounded up, add up to at least zero, class by class."""
-    shift, by_class = fields(counting, "shift by_class", where + ".counting")
-    order, specifications = classes_of(by_class, m, where + ".counting.by_class")
-    harms = coarser(harms, integer(shift, 0, 1 << 16, where + ".counting.shift"), up=True)
-    failures = 0
-    for c, specification in enumerate(specifications):
-        rounded = Steps.of(specification, T.k, where + ".counting.by_class.classes").rounded(harms, up=True)
-        failures += rounded.count_class(order[:c], {m, *order[c : c + 1]}, T.meter)
-    return failures
-
-
-def coarser(harms: Harms, shift: int, up: bool) -> Harms:
-    """harms / 2^shift, rounded up or down."""
-    return [{t: -(-h >> shift) if up else h >> shift for t, h in row.items()} for row in harms]
-
-
-# ---------------------------------------------------------------- rules `pairs` and `failures`: every output of one query and label
-
-
 class Pair:
     """One query and one label: bounds of G_o(i, t), computed when they are needed."""
 
-    def __init__(self, T: Tables, m: int, q: int, worst: Row) -> None:
-        self.T, self.m, self.q, self.worst = T, m, q, worst
+    def __init__(self, T: Tables, automaton: Automaton, m: int, q: int) -> None:
+        self.T, self.automaton, self.m, self.q = T, automaton, m, q
+        self.tokens = automaton.tokens
+        self.scale = T.scale + 2 * T.bits
         self._terms: dict[tuple[int, bool], Harms] = {}
+        groups: dict[tuple[int, int], Row] = {}
+        for s, row in enumerate(automaton.moves):
+            for t, z in row.items():
+                groups.setdefault((s, z), []).append(t)
+        self._groups = groups
 
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
         if (o, up) not in self._terms:
-            self.T.meter.multiply(4 * self.T.k * (self.m + 1), self.T.bits + self.T.scale // 2)
-            if len(self._terms) * self.T.k * (self.m + 1) > 1 << 22:
+            T, q, m = self.T, self.q, self.m
+            T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
+            if len(self._terms) * T.k * len(self.tokens) > 1 << 22:
                 self._terms.clear()
-            tokens = [range(self.m + 1)] * (self.T.k - 1) + [(self.q,)]
-            self._terms[o, up] = [{t: self.term(o, i, t, up) for t in places} for i, places in enumerate(tokens)]
+            direct = T.EU[q][o] - T.own[q][m]
+            by_token = {t: T.EVOU[t][o] - T.EVOU[t][m] + direct for t in self.tokens}
+            A_low, A_high = T.A_low[q], T.A_high[q]
+            rows: Harms = []
+            for i in range(T.k):
+                at, b_low, b_high = T.PVOU[i][o] - T.PVOU[i][m], T.b_low[q][i], T.b_high[q][i]
+                row = {}
+                for t in self.tokens if i < T.k - 1 else (q,):
+                    x = by_token[t] + at
+                    row[t] = x * A_high[t] * b_high if (x > 0) == up else x * A_low[t] * b_low
+                rows.append(row)
+            self._terms[o, up] = rows
         return self._terms[o, up]
 
-    def term(self, o: int, i: int, t: int, up: bool) -> int:
-        """At least (up) or at most G_o(i, t)."""
-        T, q, m = self.T, self.q, self.m
-        d = T.EVOU[t][o] - T.EVOU[t][m] + T.PVOU[i][o] - T.PVOU[i][m] + T.EU[q][o] - T.own[q][m]
-        return d * (T.A_high[q][t] * T.b_high[q][i] if (d > 0) == up else T.A_low[q][t] * T.b_low[q][i])
-
     def is_harmless(self, o: int) -> bool:
-        """Whether output o certainly stays below the label, by a quick bound: every position taken for the worst one.
+        """Whether a walk shows that output o never reaches the label, every position but the last taken for the worst one."""
+        T, q, m = self.T, self.q, self.m
+        T.meter.multiply(3 * len(self.tokens) + T.k * len(self._groups), (T.bits + T.scale) // 2)
+        direct = T.EU[q][o] - T.own[q][m]
+        rest = max(row[o] - row[m] for row in T.PVOU) + direct
+        A_low, A_high, own = T.A_low[q], T.A_high[q], T.EVOU[q][o] - T.EVOU[q][m] + rest
+        harm = {}
+        for t in self.tokens:
+            row = T.EVOU[t]
+            x = row[o] - row[m] + rest
+            harm[t] = x * A_high[t] if x > 0 else x * A_low[t]
+        moves = [(s, z, max(map(harm.__getitem__, tokens))) for (s, z), tokens in self._groups.items()]
+        best = {self.automaton.first: 0}
+        for low, high in zip(T.b_low[q][:-1], T.b_high[q][:-1], strict=True):
+            after: dict[int, int] = {}
+            for s, z, x in moves:
+                if s in best:
+                    y = best[s] + (x * high if x > 0 else x * low)
+                    if z not in after or y > after[z]:
+                        after[z] = y
+            best = after
+        last = upper(own, A_low[q] * T.b_low[q][-1], A_high[q] * T.b_high[q][-1])
+        ended = (x for s, x in best.items() if q in self.automaton.moves[s] and self.automaton.accepting[self.automaton.moves[s][q]])
+        return max((x + last for x in ended), default=-1) < 0
 
-        Let M be the largest A[t] (B_o - B_m) of a token, and g that of the label. One place at least is the label's, or the query is; the
-        sum is then at most own + (sum of b - least b) M + (least b) g, as g <= M.
-        """
-        T, m, q = self.T, self.m, self.q
-        T.meter.multiply(m + 1, (T.bits + T.scale) // 2)
-        rest = self.worst[o] + T.EU[q][o] - T.own[q][m]
-        values = [row[o] - row[m] + rest for row in T.EVOU[: m + 1]]
-        scaled = [d * hi if d > 0 else d * lo for d, lo, hi in zip(values, T.A_low[q], T.A_high[q], strict=False)]
-        own = upper(values[q], T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1])
-        if q == m:
-            return own + upper(max(scaled), *T.places[q].smallest(T.k - 1)) < 0
-        if T.k == 1:
-            return True  # no such sequence
-        return own + upper(max(scaled), *T.places[q].largest(T.k - 2)) + upper(scaled[m], *T.places[q].smallest(1)) < 0
+    def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
+        """Whether a walk shows that output o stays below the label on all sequences of a class."""
+        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
+        found = walk(self.terms(o, up=True), automaton)
+        return found is None or found < 0
 
-    def is_harmless_in(self, o: int, gone: set[int], wanted: set[int]) -> bool:
-        """Whether output o stays below the label on all sequences that contain the (one or two) wanted tokens and none that is gone.
+    def sum(self, o: int, sequence: Row, up: bool) -> int:
+        """At least (up) or at most the sum of G_o over a sequence."""
+        return sum(row[t] for row, t in zip(self.terms(o, up), sequence, strict=True))
 
-        The largest sum: the best token everywhere, less the least loss from putting each wanted token, but the query, somewhere. For two
-        tokens in different places it is enough to try the two best places of each.
-        """
-        rows = [{t: x for t, x in row.items() if t not in gone} for row in self.terms(o, up=True)]
-        self.T.meter.add(2 * sum(map(len, rows)), 0)
-        missing = [t for t in wanted if t != self.q]
-        if not all(rows) or len(missing) > self.T.k - 1 or wanted & gone:
-            return True  # no such sequence
-        best = [max(row.values()) for row in rows]
-        losses = [sorted((best[i] - rows[i][t], i) for i in range(self.T.k - 1))[:2] for t in missing]
-        apart = (chosen for chosen in product(*losses) if len({i for _, i in chosen}) == len(missing))
-        return sum(best) - min(sum(loss for loss, _ in chosen) for chosen in apart) < 0
-
-    def is_right(self, sequence: Row, harmful: Row) -> bool:
-        """Whether all outputs that might win certainly stay below the label."""
-        self.T.meter.multiply(6 * len(sequence) * len(harmful), (self.T.bits + self.T.scale) // 2)
-        return all(sum(self.term(o, i, t, up=True) for i, t in enumerate(sequence)) < 0 for o in harmful)
-
-    def is_wrong(self, sequence: Row) -> bool:
-        """Whether some output is certainly not below the label."""
-        self.T.meter.multiply(6 * len(sequence) * self.T.out, (self.T.bits + self.T.scale) // 2)
-        outputs = others(list(range(self.T.out)), self.m)
-        return any(sum(self.term(o, i, t, up=False) for i, t in enumerate(sequence)) >= 0 for o in outputs)
-
-
-def pairs_of(T: Tables, witness: Json, names: str) -> Iterable[tuple[Pair, list[Json], str]]:
-    """The pairs of a witness, in strictly ascending order of (label, query)."""
-    (pairs,) = fields(witness, "pairs", "the witness")
-    before = (-1, -1)
-    worst: Row = []
-    for number, pair in enumerate(items(pairs, "pairs")):
-        where = f"pairs[{number}]"
-        label, query, *rest = fields(pair, f"label query {names}", where)
-        m = integer(label, 0, min(T.v, T.out) - 1, where + ".label")
-        q = integer(query, 0, m, where + ".query")
-        holds((m, q) > before, f"{where}: pairs are not in ascending order, or one occurs twice")
-        if m != before[0]:
-            T.meter.add(2 * T.k * T.out, T.scale)
-            worst = T.worst_position(m)
-        before = (m, q)
-        yield Pair(T, m, q, worst), rest, where
+    def harms(self, term: dict[str, Json], covered: set[int], where: str) -> Harms:
+        """Upper bounds of what a term adds up; its outputs are added to the covered ones."""
+        out, m = self.T.out, self.m
+        if "joint" in term:
+            outputs = integers(term["joint"], 0, out - 1, where + ".joint")
+            w = integers(term["weights"], 1, 1 << 40, where + ".weights", len(outputs))
+            holds(bool(outputs) and m not in outputs, f"{where}: a joint term needs outputs other than the label")
+            covered.update(outputs)
+            harms = [{t: w[0] * x for t, x in row.items()} for row in self.terms(outputs[0], up=True)]
+            for o, weight in zip(outputs[1:], w[1:], strict=True):
+                for row, more in zip(harms, self.terms(o, up=True), strict=True):
+                    for t, x in more.items():
+                        if weight * x > row[t]:
+                            row[t] = weight * x
+            return harms
+        o, p = integers([term["apart"], term["less"]], 0, out - 1, where)
+        n1, n2 = integers(term["factors"], 0, 1 << 40, where + ".factors", 2)
+        holds(p in covered and n1 >= 1, f"{where}: a term takes off what output {p} spoils, but no earlier term covers that")
+        holds(o != m, f"{where}: the label cannot spoil a sequence")
+        covered.add(o)
+        above, below = self.terms(o, up=True), self.terms(p, up=False)
+        return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
 
 
-def sequences_of(pair: Pair, value: Json, order: Row, where: str) -> list[Rows]:
-    """Different sequences of the pair's label and query, listed in ascending order without the query; given by class, with the query."""
-    before: Row | None = None
-    by_class: list[Rows] = [[] for _ in range(len(order) + 1)]
-    for number, listed in enumerate(items(value, where)):
-        pair.T.meter.add(3 * (pair.T.k + len(order)), 0)
-        tokens = integers(listed, 0, pair.m, f"{where}[{number}]", pair.T.k - 1)
-        holds(before is None or before < tokens, f"{where}: sequences are not in ascending order, or one occurs twice")
-        holds(max([*tokens, pair.q]) == pair.m, f"{where}[{number}] does not have the label {pair.m}")
-        before, sequence = tokens, [*tokens, pair.q]
-        by_class[next((c for c, t in enumerate(order) if t in sequence), len(order))].append(sequence)
-    return by_class
+class Factors(NamedTuple):
+    """Hints of factored terms: any are sound."""
+
+    centre: Exact
+    """moved from the positions to the tokens"""
+    mu: Exact
+    """moved from the direct path to EVOU"""
+    labels: dict[int, tuple[int | None, Row]]
+    """[m]: a token to which attention is relative, or None, and weights of outputs"""
 
 
-def check_pairs(T: Tables, witness: Json) -> int:
-    """For one query and label, and each class of sequences: terms that together cover every output that might win.
+def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
+    """The hints of a certificate; none if it has no factored terms."""
+    out, d_model = sizes["d_vocab_out"], sizes["d_model"]
+    if value is None:
+        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {})
+    centre, mu, labels = fields(value, "centre mu labels", "factors")
+    vectors = []
+    for name, vector, length in (("centre", centre, d_model), ("mu", mu, out)):
+        scale, entries = fields(vector, "scale entries", "factors." + name)
+        found = integers(entries, -LARGE, LARGE, f"factors.{name}.entries", length)
+        vectors.append(Exact([found], integer(scale, 0, 256, f"factors.{name}.scale")))
+    by_label = {}
+    for each in items(labels, "factors.labels"):
+        m, token, weights = fields(each, "label relative_to weights", "factors.labels")
+        m = integer(m, 0, out - 1, "factors.labels")
+        chosen = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
+        by_label[m] = chosen, [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
+    return Factors(*vectors, by_label)
 
-    A term `joint` covers several outputs: it counts the sequences on which sum_i max_o w[o] G_o(i, x_i) is at least zero. A term
-    `apart` covers one output o, less those sequences that an output p, covered by an earlier term, spoils already: it counts where the
-    sum of n1 G_o - n2 G_p is at least zero (n1 >= 1, n2 >= 0). If a sequence fails, take the first term that covers an output o with
-    sum G_o >= 0: it counts the sequence, since then sum G_p < 0. So failures are at most the sum of all counts; every output that no
-    term covers must be harmless. Sequences listed as `right` are checked one by one and taken off if they have been counted.
+
+class Pooled:
+    """Harms that bound all outputs of one label at once, at their worst over pools of queries.
+
+    With weights w[o] >= 1 let r[t] = max_o w[o] (V[t][o] - V[t][m]), p[i] and s[q] likewise from PVOU and from the rest of EU, where V is EVOU plus
+    mu and the rest is EU minus mu: w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s); if these
+    add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table then serves
+    a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last position the
+    token is the query itself.
     """
-    correct = 0
-    for pair, (shift, by_class, right), where in pairs_of(T, witness, "shift by_class right"):
-        m, q = pair.m, pair.q
-        harmful = [o for o in range(T.out) if o != m and not pair.is_harmless(o)]
-        shift = integer(shift, 0, 1 << 16, where + ".shift")
-        order, specifications = classes_of(by_class, m, where + ".by_class")
-        listed = sequences_of(pair, right, order, where + ".right")
-        failures = 0
-        for c, specification in enumerate(specifications):
-            gone, wanted = set(order[:c]), {m, *order[c : c + 1]}
+
+    def __init__(self, T: Tables, factors: Factors, tokens: Row, m: int) -> None:
+        holds(m in factors.labels, f"label {m} has a factored term, but no factors")
+        self.T, self.tokens = T, tokens
+        self.relative_to, w = factors.labels[m]
+        holds(self.relative_to is None or self.relative_to < len(T.EVOU), "a label's attention is relative to no token")
+        (mu,) = factors.mu.at(T.scale)
+        T.meter.multiply((2 * len(tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
+
+        def largest(row: Row, own: int) -> int:
+            return max((weight * (x - own) for o, (weight, x) in enumerate(zip(w, row, strict=True)) if o != m), default=-1)
+
+        self.r = {t: largest(list(map(add, T.EVOU[t], mu)), T.EVOU[t][m] + mu[m]) for t in tokens}
+        self.p = [largest(row, row[m]) for row in T.PVOU]
+        self.s = {q: largest(list(map(sub, T.EU[q], mu)), T.own[q][m] - mu[m]) for q in tokens}
+
+    def pools(self, queries: Row) -> list[Row]:
+        """Queries that share a table: all of them, or each by itself if attention is not relative to a token."""
+        return [[q] for q in queries] if self.relative_to is None else [queries]
+
+    def harms(self, queries: Row) -> Harms:
+        """[i][t] over 2^(scale + 2 bits): upper bounds for every query of a pool."""
+        T = self.T
+        T.meter.multiply(2 * len(queries) * (len(self.tokens) + T.k) + 3 * T.k * len(self.tokens), 2 * T.bits)
+        A_low, A_high, b_low, b_high = [], [], [], []
+        for q in queries:
+            a = 1 << T.bits if self.relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][self.relative_to], 1)
+            b = T.tops[q]
+            A_low.append({t: T.A_low[q][t] * a >> T.bits for t in self.tokens})
+            A_high.append({t: -(-T.A_high[q][t] * a >> T.bits) for t in self.tokens})
+            b_low.append([x * b >> T.bits for x in T.b_low[q]])
+            b_high.append([-(-x * b >> T.bits) for x in T.b_high[q]])
+        least = {t: min(row[t] for row in A_low) for t in self.tokens}
+        most = {t: max(row[t] for row in A_high) for t in self.tokens}
+        worst, harms = max(self.s[q] for q in queries), []
+        for i in range(T.k - 1):
+            low, high, rest = min(row[i] for row in b_low), max(row[i] for row in b_high), worst + self.p[i]
+            harms.append({t: upper(self.r[t] + rest, low * least[t], high * most[t]) for t in self.tokens})
+        last = {}
+        for j, q in enumerate(queries):
+            last[q] = upper(self.r[q] + self.p[-1] + self.s[q], A_low[j][q] * b_low[j][-1], A_high[j][q] * b_high[j][-1])
+        return [*harms, last]
+
+
+# ---------------------------------------------------------------- the rule
+
+FACTORED, SPOILER = "factored step depth offsets", "spoiler step depth offsets"
+JOINT, APART = "joint weights step depth offsets", "apart less factors step depth offsets"
+
+
+class Part(NamedTuple):
+    """Sequences of label m whose last token is one of the queries, split by a chain of classes; a leaf for each class, None if given up."""
+
+    m: int
+    queries: Row
+    order: Row
+    leaves: list[tuple[list[dict[str, Json]], list[Row]] | None]
+    """terms, and listed sequences"""
+
+
+def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...], where: str) -> list[Part]:
+    """The parts of a bound. No two are about the same query and label."""
+    parts, seen = [], set()
+    for number, part in enumerate(items(value, where)):
+        here = f"{where}[{number}]"
+        m, queries, order, leaves = fields(part, "label queries order leaves", here)
+        m = integer(m, 0, T.out - 1, here + ".label")
+        holds(m in question.automata, f"{here}: no sequence has the label {m}")
+        tokens = set(question.automata[m].tokens)
+        queries, order = (integers(x, 0, len(T.EVOU) - 1, here) for x in (queries, order))
+        holds(tokens.issuperset(queries) and tokens.issuperset(order), f"{here}: a token does not occur with label {m}")
+        holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
+        for q in queries:
+            holds((m, q) not in seen, f"{here}: query {q} of label {m} is in two parts")
+            seen.add((m, q))
+        parts.append(Part(m, queries, order, [read_leaf(x, kinds, T.k, here) for x in items(leaves, here + ".leaves", len(order) + 1)]))
+    return parts
+
+
+def read_leaf(value: Json, kinds: tuple[str, ...], k: int, where: str) -> tuple[list[dict[str, Json]], list[Row]] | None:
+    """Terms of the kinds allowed, each with its grid, and listed sequences."""
+    if value is None:
+        return None
+    terms, listed = fields(value, "terms listed", where + " leaf")
+    found = []
+    for term in items(terms, where + " terms"):
+        well_formed(isinstance(term, dict), f"{where}: a term is not an object")
+        kind = next((names for names in kinds if names.split()[0] in term), kinds[0])
+        fields(term, kind, where + " term")
+        found.append({**term, "grid": Grid.of(term["step"], term["depth"], term["offsets"], k, where)})
+    sequences = [integers(x, 0, 1 << 31, where + " listed", k) for x in items(listed, where + " listed")]
+    holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
+    return found, sequences
+
+
+def failing(T: Tables, question: Question, factors: Factors, part: Part, where: str) -> int:
+    """At least the mass of a part that fails, whatever its terms are.
+
+    In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output reaches the
+    label; take the first term that covers such an output o. It counts the sequence: `joint`, as max_o w_o G_o >= w_o G_o; `apart`, as
+    its p, covered before, does not reach the label, so n1 G_o - n2 G_p adds up to at least zero; `factored`, as it covers all outputs.
+    So what fails is at most what the terms count. Right sequences, decided one by one, are taken off if a term counts them.
+    """
+    automaton = question.automata[part.m]
+    wrong = [o for o in range(T.out) if o != part.m]
+    factored = any("factored" in term for leaf in part.leaves if leaf is not None for term in leaf[0])
+    blocks: list[tuple[Row, Pair | None, Harms]] = []
+    if factored:
+        pooled = Pooled(T, factors, automaton.tokens, part.m)
+        blocks = [(pool, None, pooled.harms(pool)) for pool in pooled.pools(part.queries)]
+    else:
+        blocks = [([q], Pair(T, automaton, part.m, q), []) for q in part.queries]
+    total = 0
+    for queries, pair, table in blocks:
+        harmful = [] if pair is None else [o for o in wrong if not pair.is_harmless(o)]
+        for c, leaf in enumerate(part.leaves):
+            inside = automaton.in_class(part.order, c)
+            if leaf is None:
+                total += mass_up(T, question, inside, queries)
+                continue
+            terms, listed = leaf
             covered: set[int] = set()
-            counted: set[int] = set()
-            for term in items(specification, where + ".by_class.classes"):
-                harms = coarser(term_harms(pair, term, covered, where), shift, up=True)
-                rounded = Steps.of(term["steps"], T.k, where + " steps").rounded(harms, up=True)
-                failures += rounded.count_class(gone, wanted, T.meter)
-                counted.update(number for number, sequence in enumerate(listed[c]) if rounded.counts(sequence))
-            for o in harmful:
-                holds(o in covered or pair.is_harmless_in(o, gone, wanted), f"{where}: output {o} might win, and no term covers it")
-            for number, sequence in enumerate(listed[c]):
-                holds(number in counted, f"{where}.right: the sequence {sequence} is listed, but was not counted")
-                holds(pair.is_right(sequence, harmful), f"{where}.right: the sequence {sequence} is not certainly right")
-            failures -= len(listed[c])
-        correct += max(0, T.sequences(m, q) - failures)
-    return correct
+            counters = []
+            for term in terms:
+                well_formed(("factored" in term) == (pair is None), f"{where}: factored terms stand by themselves")
+                harms = table if pair is None else pair.harms(term, covered, where)
+                rounded = term["grid"].rounded(harms, T.scale + 2 * T.bits, False)
+                total += count_up(rounded.start, rounded.D, question.masses, inside, T.meter)
+                counters.append(rounded)
+            well_formed(pair is not None or bool(terms), f"{where}: a leaf has no factored term")
+            for o in harmful if pair is not None else ():
+                holds(o in covered or pair.is_harmless_in(o, inside), f"{where}: output {o} might win, and no term covers it")
+            for sequence in listed:
+                if sequence[-1] in queries:
+                    holds(pair is not None and inside.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
+                    holds(any(x.counts(sequence) for x in counters), f"{where}: the sequence {sequence} is listed, but was not counted")
+                    T.meter.multiply(6 * T.k * len(harmful), (T.bits + T.scale) // 2)
+                    for o in harmful if pair is not None else ():
+                        holds(pair.sum(o, sequence, up=True) < 0, f"{where}: the sequence {sequence} is not certainly right")
+                    total -= prod(map(list.__getitem__, question.masses, sequence))
+    holds(all(x[-1] in part.queries for leaf in part.leaves if leaf for x in leaf[1]), f"{where}: a listed sequence ends in no query")
+    return total
 
 
-def term_harms(pair: Pair, term: Json, covered: set[int], where: str) -> Harms:
-    """Upper bounds of what a term adds up; its outputs are added to the covered ones."""
-    T = pair.T
-    if isinstance(term, dict) and "joint" in term:
-        joint, weights, _ = fields(term, "joint weights steps", where + " term")
-        outputs = increasing(joint, 0, T.out - 1, where + ".joint")
-        w = integers(weights, 1, LARGE, where + ".weights", len(outputs))
-        holds(bool(outputs) and pair.m not in outputs, f"{where}: a joint term needs outputs other than the label")
-        covered.update(outputs)
-        harms = pair.terms(outputs[0], up=True)
-        if len(outputs) > 1:
-            harms = [{t: w[0] * x for t, x in row.items()} for row in harms]
-        for o, weight in zip(outputs[1:], w[1:], strict=True):
-            harms = [{t: max(x, weight * more[t]) for t, x in row.items()} for row, more in zip(harms, pair.terms(o, up=True), strict=True)]
-        return harms
-    output, less, factors, _ = fields(term, "apart less factors steps", where + " term")
-    o, p = integer(output, 0, T.out - 1, where + ".apart"), integer(less, 0, T.out - 1, where + ".less")
-    n1, n2 = integers(factors, 0, LARGE, where + ".factors", 2)
-    holds(p in covered and n1 >= 1, f"{where}: a term takes off what output {p} spoils, but no earlier term covers that")
-    holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
-    covered.add(o)
-    above, below = pair.terms(o, up=True), pair.terms(p, up=False)
-    return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
+def right(T: Tables, question: Question, part: Part, where: str) -> int:
+    """At least the mass of a part that is right: in each class, the sequences on which one output, the spoiler, loses.
 
-
-def check_failures(T: Tables, witness: Json) -> int:
-    """How many sequences certainly fail: for one query and label, and each class, those on which one output is not below the label.
-
-    Sequences listed as `wrong` are checked one by one and added if they have not been counted.
+    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong sequences, decided one by one, are
+    taken off if they have been counted.
     """
-    wrong = 0
-    for pair, (shift, by_class, listed), where in pairs_of(T, witness, "shift by_class wrong"):
-        shift = integer(shift, 0, 1 << 16, where + ".shift")
-        order, specifications = classes_of(by_class, pair.m, where + ".by_class")
-        by_class = sequences_of(pair, listed, order, where + ".wrong")
-        for c, specification in enumerate(specifications):
-            rounded = Rounded(-1, [{}] * T.k)  # counts nothing
-            if specification is not None:
-                output, steps = fields(specification, "output steps", where + ".by_class.classes")
-                o = integer(output, 0, T.out - 1, where + ".output")
-                holds(o != pair.m, f"{where}: the label cannot spoil a sequence")
-                harms = coarser(pair.terms(o, up=False), shift, up=False)
-                rounded = Steps.of(steps, T.k, where + " steps").rounded(harms, up=False)
-                wrong += rounded.count_class(order[:c], {pair.m, *order[c : c + 1]}, T.meter)
-            for sequence in by_class[c]:
-                holds(not rounded.counts(sequence), f"{where}.wrong: the sequence {sequence} is listed, but was counted already")
-                holds(pair.is_wrong(sequence), f"{where}.wrong: the sequence {sequence} is not certainly wrong")
-                wrong += 1
-    return wrong
+    automaton, total = question.automata[part.m], 0
+    for q in part.queries:
+        pair = Pair(T, automaton, part.m, q)
+        for c, leaf in enumerate(part.leaves):
+            inside = automaton.in_class(part.order, c)
+            terms, listed = ([], []) if leaf is None else leaf
+            holds(len(terms) <= 1, f"{where}: an upper bound has one spoiler to a class")
+            rounded = None
+            if terms:
+                o = integer(terms[0]["spoiler"], 0, T.out - 1, where + ".spoiler")
+                holds(o != part.m, f"{where}: the label cannot spoil a sequence")
+                harms = [{t: -x for t, x in row.items()} for row in pair.terms(o, up=False)]
+                rounded = terms[0]["grid"].rounded(harms, pair.scale, True)
+                total += count_up(rounded.start, rounded.D, question.masses, inside, T.meter)
+            else:
+                total += mass_up(T, question, inside, [q])
+            for sequence in listed:
+                if sequence[-1] == q:
+                    holds(inside.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
+                    holds(rounded is None or rounded.counts(sequence), f"{where}: the sequence {sequence} is listed, but was not counted")
+                    T.meter.multiply(6 * T.k * T.out, (T.bits + T.scale) // 2)
+                    beaten = any(pair.sum(o, sequence, up=False) >= 0 for o in range(T.out) if o != part.m)
+                    holds(beaten, f"{where}: the sequence {sequence} is not certainly wrong")
+                    total -= prod(map(list.__getitem__, question.masses, sequence))
+    holds(all(x[-1] in part.queries for leaf in part.leaves if leaf for x in leaf[1]), f"{where}: a listed sequence ends in no query")
+    return total
+
+
+def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -> int:
+    """At least the mass of the accepted sequences that end in one of the queries."""
+    tokens = automaton.tokens
+    nothing = [dict.fromkeys(tokens, 0)] * (T.k - 1) + [dict.fromkeys(queries, 0)]
+    return count_up(0, nothing, question.masses, automaton, T.meter)
 
 
 # ---------------------------------------------------------------- the certificate
 
-LOWER_RULES = {"cubic": check_cubic, "gaps": check_gaps, "pools": check_pools, "pairs": check_pairs}
-UPPER_RULES = {"failures": check_failures}
 
-DIRECT = ("max_diff_exact", "global_max_diff_exact", "mean_query+max_diff", "svd_query+max_diff", "max_diff")
-ATTENTION = (
-    *("exact_EQKE+max_diff_exact", "max_diff_exact", "svd", "max_diff", "mean+max_diff"),
-    *("max_diff_subproduct", "mean+max_diff_subproduct"),
-    *("max_diff_subproduct_recursive", "mean+max_diff_subproduct_recursive", "mean_recursive+max_diff_subproduct_recursive"),
-)
-QUERY = ("mean_query+diff", "drop_average_query_per_output_logit_reasoning", "envelope")
-TABLED = {"direct_path": ("exact", *DIRECT), "attention_error": ATTENTION}
-GAPS = {"direct_path": DIRECT, "attention_error": ATTENTION, "query_handling": QUERY, "repaired": (True,)}
-STRATEGIES: dict[str, tuple[str, Mapping[str, tuple[object, ...]]]] = {
-    "cubic": ("cubic", {}),
-    "subcubic": ("gaps", GAPS),
-    **{f"threshold-{name}": ("pools", TABLED) for name in ("cubic", "cubic-pooled", "quadratic-pooled", "blocks")},
-    **{f"threshold-{name}": ("pairs", {}) for name in ("quartic", "exact-output", "best")},
-}
-"""For every strategy that can be certified: the rule that checks it, and the values that its parameters may have."""
-
-
-def check_strategy(strategy: Json, rule: str) -> None:
-    """Whether the strategy is one that can be certified, with parameters that it can have, and checked by this rule."""
-    name, parameters = fields(strategy, "name parameters", "strategy")
-    holds(isinstance(name, str) and name in STRATEGIES, f"the strategy {name!r:.60} cannot be certified")
-    expected_rule, allowed = STRATEGIES[name]
-    holds(rule == expected_rule, f"the strategy {name} is checked by rule {expected_rule}, not {rule!r:.40}")
-    values = fields(parameters, " ".join(allowed), "strategy.parameters")
-    for parameter, value in zip(allowed, values, strict=True):
-        same = any(value == known and type(value) is type(known) for known in allowed[parameter])
-        holds(same, f"{name} with {parameter}={value!r:.60} is not a sound strategy")
+def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | None, Question]:
+    """What a certificate proves about this network, whatever it claims: mass at least, mass at most, of which question."""
+    sizes = network.sizes()
+    meter = Meter(work)
+    question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"])
+    holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
+    factors = read_factors(certificate["factors"], sizes)
+    T = tables(network, question, factors.centre, meter)
+    total = prod(map(sum, question.masses))
+    at_least = 0
+    for number, part in enumerate(read_parts(certificate["lower"], T, question, (JOINT, APART, FACTORED), "lower")):
+        at_least += max(0, question.mass(part.m, part.queries) - failing(T, question, factors, part, f"lower[{number}]"))
+    if certificate["upper"] is None:
+        return at_least, None, question
+    at_most = total
+    for number, part in enumerate(read_parts(certificate["upper"], T, question, (SPOILER,), "upper")):
+        at_most -= max(0, question.mass(part.m, part.queries) - right(T, question, part, f"upper[{number}]"))
+    return at_least, at_most, question
 
 
 def checked_claims(data: bytes, network: Network, work: int) -> Checked:
@@ -1177,51 +1218,34 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     well_formed(isinstance(certificate, dict) and certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
     version = certificate.get("version")
     well_formed(
-        version == VERSION and type(version) is int, f"certificate of version {version!r:.40}; this checker knows version {VERSION}"
+        version == VERSION and type(version) is int,
+        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew: compactproofs prove MODEL --certificate",
     )
-    names = "format version theorem semantics error_model producer strategy task distribution model claim lower upper end"
-    values = fields(certificate, names, "the certificate")
-    _, _, theorem, semantics, error_model, producer, strategy, task, distribution, model, claim, lower, above, end = values
+    names = "format version producer question model claim factors lower upper end"
+    _, _, producer, _, model, claim, _, _, above, end = fields(certificate, names, "the certificate")
     well_formed(list(certificate)[-1] == "end" and end == FORMAT, "the certificate does not end with its end marker")
-    well_formed(theorem == THEOREM, f"theorem {theorem!r:.60} is not known; expected {THEOREM}")
     well_formed(isinstance(producer, str), "producer is not a string")
-    well_formed(
-        (semantics, error_model) in ((REAL, None), (FLOAT32, ERROR_MODEL)), f"semantics {semantics!r:.60}, error model {error_model!r:.60}"
-    )
-    well_formed(
-        task == "max" and distribution == "uniform", f"task {task!r:.60}, distribution {distribution!r:.60}: only max, uniform are known"
-    )
-
-    v, k, out = check_model(model, network)
-    total = v**k
+    check_model(model, network)
     at_least, at_most, claimed_total = fields(claim, "correct_at_least correct_at_most total", "claim")
-    at_least = natural(at_least, "claim.correct_at_least")
+    at_least, total = natural(at_least, "claim.correct_at_least"), natural(claimed_total, "claim.total")
     at_most = None if at_most is None else natural(at_most, "claim.correct_at_most")
-    holds(natural(claimed_total, "claim.total") == total, f"there are {v}^{k} sequences, and the claim gives another total")
-    holds(out >= v, f"the label may be up to {v - 1}, but the model has {out} outputs only")
     well_formed((at_most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
-    holds(at_most is None or semantics == REAL, "upper bounds are proven about the real-number network only")
-
-    rule, witness = fields(lower, "rule witness", "lower")
-    well_formed(isinstance(rule, str) and rule in LOWER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(LOWER_RULES)}")
-    check_strategy(strategy, rule)
-    T = tables(network, semantics, Meter(work))
-    proven = LOWER_RULES[rule](T, witness)
-    holds(at_least <= proven, f"the witness proves {proven} sequences right, fewer than the {at_least} claimed")
-    if at_most is not None:
-        rule, witness = fields(above, "rule witness", "upper")
-        well_formed(isinstance(rule, str) and rule in UPPER_RULES, f"rule {rule!r:.40} is not known; known: {', '.join(UPPER_RULES)}")
-        wrong = UPPER_RULES[rule](T, witness)
-        holds(
-            at_most >= total - wrong, f"the witness proves {wrong} sequences wrong, so at most {total - wrong} right; {at_most} is claimed"
-        )
-    most = "" if at_most is None else f" and at most {at_most}"
-    about = "over the real numbers" if semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
-    reason = f"at least {at_least}{most} of {total} sequences are answered right, {about}; scores are divided by sqrt({network.divisor})"
-    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, semantics, network.assumptions)
+    least, most, question = proven(certificate, network, work)
+    holds(total == prod(map(sum, question.masses)), "the claim gives another total than the mass of all sequences")
+    holds(at_least <= least, f"the certificate proves a mass of {least} right, less than the {at_least} claimed")
+    holds(most is None or at_most >= most, f"the certificate proves a mass of {most} right at most, more than the {at_most} claimed")
+    holds(most is None or at_most <= total, f"at most {at_most} of {total} says nothing")
+    holds(most is None or question.semantics == REAL, "upper bounds are proven about the real-number network only")
+    at_most_too = "" if at_most is None else f" and at most {at_most}"
+    about = "over the real numbers" if question.semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
+    reason = (
+        f"at least {at_least}{at_most_too} of {total} sequences are answered right, {about}; "
+        f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"
+    )
+    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, question.semantics, network.assumptions, question.sha256)
 
 
-def check_model(model: Json, network: Network) -> tuple[int, int, int]:
+def check_model(model: Json, network: Network) -> None:
     """Whether the certificate is about this network: sizes, divisor and hash; and whether it is small enough to check."""
     names = "d_vocab d_vocab_out d_model d_head n_ctx"
     *sizes, divisor, sha256, assumptions = fields(model, f"{names} score_divisor_squared weights_sha256 assumptions", "model")
@@ -1233,10 +1257,9 @@ def check_model(model: Json, network: Network) -> tuple[int, int, int]:
         holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
     holds(divisor == network.divisor, f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor:.60})")
     holds(sha256 == network.sha256(), "the certificate is about other weights: their SHA-256 differs")
-    v, out, k = found["d_vocab"], found["d_vocab_out"], found["n_ctx"]
+    v, k = found["d_vocab"], found["n_ctx"]
     n, d = map(int, divisor.split("/"))
     holds(k <= 512 and d <= n << 200 and n <= d << 200 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
-    return v, k, out
 
 
 def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -> Checked:

@@ -13,8 +13,8 @@ because the maximum of a sum is at most the sum of the maxima (Theorem 3). If at
     h(i, t) = A_upper (r + s + p) where r + s + p > 0, A_lower (r + s + p) elsewhere
 
 bounds every w[o] G_o, and sum_i h(i, t_i) < 0 proves the sequence correct. Attention may be multiplied by a positive number for each
-query. Without pools A is relative to the query's largest. With pools, A(i, t) is relative to a token `centre` of the label and to the sum over
-positions, so that queries of a pool resemble each other. All hints (w, mu, centres, pools, directions) may be anything.
+query. Without pools the attention to tokens is relative to the query's largest; with pools it is relative to a token `centre` of the label, so
+that queries of a pool resemble each other. All hints (w, mu, centres, pools, directions) may be anything.
 """
 
 from __future__ import annotations
@@ -417,13 +417,12 @@ class FactoredTables:
         )
         self._lower, self._upper, EQKP = self._scores()
         with arithmetic.step("attention"):
-            positions = np.exp(EQKP - EQKP.max(axis=1)[:, None])
+            self._positions = np.exp(EQKP)
             if self.factors.centres is None:
-                upper = np.exp(self._upper - self._lower.max(axis=1)[:, None])
-                lower = upper if self._lower is self._upper else np.exp(self._lower - self._lower.max(axis=1)[:, None])
-                self._attention = Attention(lower, upper, positions)
-            else:
-                self._positions = positions / positions.sum(axis=1)[:, None]
+                top = self._lower.max(axis=1)[:, None]
+                upper = np.exp(self._upper - top)
+                lower = upper if self._lower is self._upper else np.exp(self._lower - top)
+                self._attention = Attention(lower, upper, self._positions)
         if self.factors.blocks:
             with arithmetic.step("windows"):
                 self._windows = Windows.of(self._attention.lower, np.minimum), Windows.of(self._attention.upper, np.maximum)

@@ -1,132 +1,173 @@
-"""Writing certificates: a witness for each family of strategies, and the claim that the checker's own rule confirms for it."""
+"""Writing certificates: the ledger that the proof already has, and the claim that the checker's own rule confirms for it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from compactproofs import checker
+from compactproofs.arrays.rounding import round_up
+from compactproofs.bounds.factored import Factors
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.checking import network
-from compactproofs.certificates.gaps import gap_witness
-from compactproofs.certificates.pair_witness import PairWitness
-from compactproofs.certificates.pools import pool_witness
+from compactproofs.certificates.encode import encoded, encoded_question
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
+from compactproofs.ledger.ledger import Ledger
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Request
-from compactproofs.strategies.cubic import Cubic
-from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic import Subcubic
-from compactproofs.strategies.threshold import ThresholdBest
+from compactproofs.strategies.brute_force import BruteForce
+from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubic, ThresholdCubicPooled, ThresholdQuartic
 from compactproofs.strategies.threshold.tabled import Tabled
-from compactproofs.strategies.threshold.upper import failures_at_least
-from compactproofs.tasks import AbstractTask, MaxOfK
+from compactproofs.strategies.threshold.upper import parts_above
+from compactproofs.tasks import AbstractTask
+from compactproofs.tasks.question import FLOAT32, REAL, Question
 from compactproofs.version import __version__
 
-REAL, FLOAT32 = checker.REAL, checker.FLOAT32
+if TYPE_CHECKING:
+    from compactproofs.strategies.base import Proof
 
 _SECONDS = 60.0
-"""For running a strategy whose details are not given."""
+"""For proofs that stand in for one without a ledger that can be written down, and for the referee."""
 
 
-def certify(
-    strategy: AbstractStrategy,
-    weights: Weights,
-    task: AbstractTask,
-    *,
-    details: Any = None,
-    correct_at_least: int | None = None,
-    correct_at_most: int | None = None,
-    semantics: str = REAL,
-) -> Certificate:
+def certify(proof: Proof, semantics: str = REAL) -> Certificate:
     """Write a proof down.
 
-    Args:
-        strategy: whose argument to use.
-        weights: the model.
-        task: max-of-K.
-        details: what the strategy left in `Bound.details`, if it has been run.
-        correct_at_least: what has been proven. The certificate claims just what its witness proves; less is an alarm.
-        correct_at_most: the same for an upper bound. None: no upper bound.
-        semantics: `real`, or `float32-any-order` for a claim about the float32 forward pass.
+    The certificate claims just what the checker finds in it. That is at least what was proven, else it is an alarm; for a strategy without a
+    ledger of its own (the paper's) a threshold proof stands in that proves at least as much. For `float32-any-order`, a claim about the
+    float32 forward pass, the strategy is run again with a margin, and the claim is its own.
     """
     require_semantics(semantics)
-    require_certifiable(strategy, task)
-    if isinstance(details, Tabled):  # the portfolio ran this one
-        strategy = details
-    if semantics == FLOAT32 and correct_at_most is not None:
-        raise CertificateError("upper bounds are certified about the real-number network only")
-    raw = network(weights)
+    if proof.origin is None or proof.status == "infeasible":
+        raise CertificateError(f"there is no proof to certify: {proof.reason or 'it was not made by prove'}")
+    strategy, weights, task = proof.origin.strategy, proof.origin.weights, proof.origin.question.task
+    require_certifiable(strategy)
+    if semantics == FLOAT32:
+        if proof.correct_at_most is not None:
+            raise CertificateError("upper bounds are certified about the real-number network only")
+        question = Question(task, proof.origin.question.masses, float32_margin(weights, task), FLOAT32)
+        return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
+    request = Request(weights, task, seconds=_SECONDS)
+    own = proof.ledger
+    found = _first(_ledgers(strategy, request, own), weights, strategy, proof.correct_at_least, proof.correct_at_most)
+    return found
+
+
+def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -> Iterator[Ledger]:
+    """Ledgers that can be written down: the proof's own, else of ever stronger strategies that stand in for it."""
+    if own is not None and (own.factors is None or own.factors.exact):
+        yield own
+        return
+    stronger: list[AbstractStrategy] = [ThresholdCubicPooled(), ThresholdCubic(), ThresholdQuartic(), ThresholdBest()]
+    if isinstance(strategy, Tabled):
+        stronger.insert(0, type(strategy)("exact", "exact_EQKE+max_diff_exact"))
+    elif strategy.family == "threshold":
+        stronger.insert(0, strategy)
+    for each in stronger:
+        try:
+            bound = each.bound(request)
+        except InfeasibleError:
+            continue
+        if bound.make_ledger is not None:
+            yield bound.make_ledger()
+
+
+def _first(
+    ledgers: Iterator[Ledger], weights: Weights, strategy: AbstractStrategy, at_least: int, at_most: int | None = None
+) -> Certificate:
+    """The certificate of the first ledger in which the checker finds at least what was proven."""
+    raw, found = network(weights), None
+    for ledger in ledgers:
+        if at_most is not None and ledger.upper is None:
+            ledger = replace(ledger, upper=_above(ledger, weights, at_most))
+        elif at_most is None:
+            ledger = replace(ledger, upper=None)
+        found = _content(ledger, weights, strategy, raw)
+        if int(found["claim"]["correct_at_least"]) >= at_least and (at_most is None or int(found["claim"]["correct_at_most"]) <= at_most):
+            return Certificate(found)
+    if found is None:
+        raise CertificateError(f"no threshold proof can stand in for {strategy.label} within {_SECONDS:g} s")
+    _referee(strategy, weights, found, at_least, at_most)
+    return Certificate(found)
+
+
+def _above(ledger: Ledger, weights: Weights, at_most: int) -> tuple[Any, ...]:
+    task = ledger.question.task
+    return () if at_most == ledger.question.total else parts_above(Request(weights, task, seconds=_SECONDS))
+
+
+def _content(ledger: Ledger, weights: Weights, strategy: AbstractStrategy, raw: checker.Network) -> dict[str, Any]:
+    """The certificate, with the claim that the checker finds."""
+    written = encoded(ledger, weights)
     try:
-        tables = checker.tables(raw, semantics)
+        at_least, at_most, _ = checker.proven(written, raw, checker.NO_LIMIT)
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
-    rule, _ = checker.STRATEGIES[strategy.name]
-    witness = _lower_witness(strategy, weights, task, tables, details)
-    upper = None if correct_at_most is None else _upper_witness(strategy, weights, task, tables, details, correct_at_most)
-    at_least = checker.LOWER_RULES[rule](tables, witness)
-    at_most = None if upper is None else task.total - checker.check_failures(tables, upper)
-    _require_agreement(strategy, weights, task, tables, (correct_at_least, at_least), (at_most, correct_at_most))
-    return Certificate(
-        {
-            "format": checker.FORMAT,
-            "version": checker.VERSION,
-            "theorem": checker.THEOREM,
-            "semantics": semantics,
-            "error_model": checker.ERROR_MODEL if semantics == FLOAT32 else None,
-            "producer": f"compactproofs {__version__}",
-            "strategy": {"name": strategy.name, "parameters": strategy.parameters},
-            "task": "max",
-            "distribution": "uniform",
-            "model": {
-                **{name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")},
-                "score_divisor_squared": raw.divisor,
-                "weights_sha256": weights.sha256,
-                "assumptions": list(weights.assumptions),
-            },
-            "claim": {
-                "correct_at_least": str(at_least),
-                "correct_at_most": None if at_most is None else str(at_most),
-                "total": str(task.total),
-            },
-            "lower": {"rule": rule, "witness": witness},
-            "upper": None if upper is None else {"rule": "failures", "witness": upper},
-            "end": checker.FORMAT,
-        }
-    )
+    return {
+        "format": checker.FORMAT,
+        "version": checker.VERSION,
+        "producer": f"compactproofs {__version__}, {strategy.label}",
+        "question": written["question"],
+        "model": {
+            **{name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")},
+            "score_divisor_squared": raw.divisor,
+            "weights_sha256": weights.sha256,
+            "assumptions": list(weights.assumptions),
+        },
+        "claim": {
+            "correct_at_least": str(at_least),
+            "correct_at_most": None if at_most is None else str(at_most),
+            "total": str(ledger.question.total),
+        },
+        **{name: written[name] for name in ("factors", "lower", "upper")},
+        "end": checker.FORMAT,
+    }
 
 
-def _require_agreement(
-    strategy: AbstractStrategy,
-    weights: Weights,
-    task: AbstractTask,
-    tables: checker.Tables,
-    least: tuple[int | None, int],
-    most: tuple[int | None, int | None],
-) -> None:
-    """Raise the alarm unless the checker's exact arithmetic confirms what a strategy claims: (claimed, shown) and (shown, claimed).
+def _referee(strategy: AbstractStrategy, weights: Weights, content: dict[str, Any], at_least: int, at_most: int | None) -> None:
+    """Raise the alarm unless brute force confirms what the checker does not find.
 
-    On ordinary models a witness cannot show less than the strategy found: it counts on the same grid with exact tables. Where weights are
-    extreme it may (the checker gives up below 2^-2064, and pools have grids of their own). Then brute force decides; if there are too
-    many sequences, the strongest witness that we can write must confirm a pooled strategy, and anything else is an alarm.
+    A ledger's integers are never below the checker's, so on ordinary models this is not reached. Where weights are extreme the checker gives
+    up below 2^-2064, and what stands in for a strategy without a ledger may prove less.
     """
-    claimed, shown = least
-    above, below = most
-    if (claimed is None or claimed <= shown) and (above is None or below is None or above <= below):
-        return
+    task = AbstractTask if False else None  # noqa: F841
+    claim = content["claim"]
     try:
-        exact = brute_force(weights, task, seconds=_SECONDS)
+        from compactproofs.tasks import task_for
+
+        exact = brute_force(weights, task_for(weights), seconds=_SECONDS)
         confirmed, refuted = exact.correct + exact.undecided, exact.correct
     except InfeasibleError:
-        pooled = isinstance(strategy, Tabled)
-        confirmed = checker.check_pairs(tables, _lower_witness(ThresholdBest(), weights, task, tables, None)) if pooled else shown
-        refuted = task.total if above is None else above
-    said = f"{strategy.label} claims at least {claimed} and at most {below} of {task.total} right sequences"
-    if (claimed is not None and claimed > confirmed) or (below is not None and below < refuted):
+        confirmed, refuted = int(claim["correct_at_least"]), int(claim["correct_at_most"] or 0)
+    if at_least > confirmed or (at_most is not None and at_most < refuted):
         raise DisagreementError(
-            f"{said}, and the checker can confirm at least {shown} and at most {above} only",
+            f"{strategy.label} claims at least {at_least} and at most {at_most} of {claim['total']}, and the checker finds at least "
+            f"{claim['correct_at_least']} and at most {claim['correct_at_most']} only",
             f"{strategy.name} {strategy.parameters}, weights {weights.sha256}, compactproofs {__version__}",
         )
+
+
+def float32_margin(weights: Weights, task: AbstractTask) -> np.ndarray:
+    """(query, label): how far a float32 forward pass may move any difference of logits, rounded up; 0 where there is no sequence."""
+    raw = network(weights)
+    value = encoded_question(Question(task, semantics=FLOAT32))
+    try:
+        question = checker.read_question(value, weights.d_vocab, weights.n_ctx)
+        T = checker.tables(raw, question, checker.Exact([[0] * weights.d_model], 0), checker.Meter(checker.NO_LIMIT))
+    except checker.RejectedError as error:
+        raise CertificateError(str(error)) from None
+    from fractions import Fraction
+
+    margins = np.zeros((weights.d_vocab, weights.d_vocab_out))
+    for q, (exact, own) in enumerate(zip(T.EU, T.own, strict=True)):
+        for m, (x, y) in enumerate(zip(exact, own, strict=True)):
+            if x != y:
+                margins[q, m] = round_up(Fraction(x - y, 1 << T.scale))
+    return margins
 
 
 def require_semantics(semantics: str) -> None:
@@ -135,38 +176,13 @@ def require_semantics(semantics: str) -> None:
         raise CertificateError(f"unknown semantics {semantics!r}; known: {REAL}, {FLOAT32}")
 
 
-def require_certifiable(strategy: AbstractStrategy, task: AbstractTask) -> None:
+def require_certifiable(strategy: AbstractStrategy) -> None:
     """Raise, with the reason, unless proofs by this strategy can be certified."""
     if not strategy.sound:
         raise CertificateError(
             f"{strategy.label} as published is not a proof, so there is nothing to certify. Use the repaired variant (repaired=True)."
         )
-    if strategy.name not in checker.STRATEGIES:
-        known = ", ".join(checker.STRATEGIES)
+    if isinstance(strategy, BruteForce):
         raise CertificateError(
-            f"{strategy.name} has no certificate shorter than itself: checking it means repeating it. With a certificate: {known}"
+            "brute-force has no certificate shorter than itself: checking it means repeating it. threshold-best certifies the same count for short sequences"
         )
-    if not isinstance(task, MaxOfK):
-        raise CertificateError(f"certificates are about max-of-K; this is the task {task.title!r}")
-
-
-def _lower_witness(
-    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, tables: checker.Tables, details: Any
-) -> dict[str, Any]:
-    if isinstance(strategy, Cubic):
-        return {}
-    if isinstance(strategy, Subcubic):
-        return gap_witness(strategy, weights, Shared(weights, task))
-    if isinstance(strategy, Tabled):
-        return pool_witness(strategy, weights, tables)
-    failures = details if isinstance(details, dict) else strategy.bound(Request(weights, task, seconds=_SECONDS)).details
-    return PairWitness(weights, tables, failures).lower()
-
-
-def _upper_witness(
-    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, tables: checker.Tables, details: Any, at_most: int
-) -> dict[str, Any]:
-    if at_most == task.total:
-        return {"pairs": []}
-    failures = details if isinstance(strategy, ThresholdBest) else failures_at_least(Request(weights, task, seconds=_SECONDS))
-    return PairWitness(weights, tables, failures).upper()

@@ -59,8 +59,8 @@ def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth:
     k, n = h.shape
     steps = min(max(steps, 1), _MOST_STEPS)
     fraction, exponent = frexp(unit / steps)
-    mantissa = min(max(int(fraction * 256), 128), 255)
-    exponent = min(max(exponent - 8, -MOST_EXPONENT), MOST_EXPONENT)
+    mantissa = min(max(int(fraction * 65536), 32768), 65535)
+    exponent = min(max(exponent - 16, -MOST_EXPONENT), MOST_EXPONENT)
     scale = 2.0 ** (8 - exponent)
     whole = FINE * mantissa
     limit = 64.0 * whole

@@ -1,0 +1,149 @@
+"""A ledger as the JSON of a certificate, and back. The format is docs/certificate-format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from compactproofs.bounds.factored import Factors
+from compactproofs.counting.grid import Grid
+from compactproofs.errors import CertificateError
+from compactproofs.form.tables import position_centre
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler, Term
+from compactproofs.model.weights import Weights
+from compactproofs.tasks import AbstractTask, MaxOfK
+from compactproofs.tasks.question import FLOAT32, Question
+
+ERROR_MODEL = "float32-1"
+
+
+def encoded(ledger: Ledger, weights: Weights) -> dict[str, Any]:
+    """The fields `question`, `factors`, `lower` and `upper`."""
+    if ledger.factors is not None and not ledger.factors.exact:
+        raise CertificateError("factored terms with replaced scores or direct path cannot be written down: the checker has the exact ones")
+    return {
+        "question": encoded_question(ledger.question),
+        "factors": None if ledger.factors is None else _factors(ledger.factors, ledger, weights),
+        "lower": [_part(part) for part in ledger.lower],
+        "upper": None if ledger.upper is None else [_part(part) for part in ledger.upper],
+    }
+
+
+def encoded_question(question: Question) -> dict[str, Any]:
+    """The field `question`. A margin of one's own cannot be written down yet."""
+    if question.margin is not None and question.semantics != FLOAT32:
+        raise CertificateError("certificates have no margins but that of float32 arithmetic")
+    return {
+        "task": _task(question.task),
+        "masses": None if question.masses is None else question.masses.tolist(),
+        "semantics": question.semantics,
+        "error_model": ERROR_MODEL if question.semantics == FLOAT32 else None,
+        "sha256": question.sha256,
+    }
+
+
+def decoded(content: dict[str, Any], task: AbstractTask) -> Ledger:
+    """The ledger of a certificate about a task that is known; `verify` decides what it proves."""
+    question = Question(
+        task,
+        None if content["question"]["masses"] is None else np.array(content["question"]["masses"], dtype=np.int64),
+        semantics=content["question"]["semantics"],
+    )
+    if question.sha256 != content["question"]["sha256"]:
+        raise CertificateError(f"the certificate asks another question than {task.title!r}")
+    lower, upper = (None if content[side] is None else tuple(map(_decoded_part, content[side])) for side in ("lower", "upper"))
+    factors = None if content["factors"] is None else _decoded_factors(content["factors"])
+    return Ledger(question, content["model"]["weights_sha256"], lower or (), upper, factors)
+
+
+def _task(task: AbstractTask) -> str | dict[str, Any]:
+    if isinstance(task, MaxOfK):
+        return "max"
+    a = task.automaton
+    return {"start": a.start, "following": a.transitions.tolist(), "labels": a.labels.tolist()}
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {"label": part.label, "queries": list(part.queries), "order": list(part.order), "leaves": [_leaf(leaf) for leaf in part.leaves]}
+
+
+def _leaf(leaf: Leaf | None) -> dict[str, Any] | None:
+    return None if leaf is None else {"terms": [_term(term) for term in leaf.terms], "listed": [list(x) for x in leaf.listed]}
+
+
+def _term(term: Term) -> dict[str, Any]:
+    match term:
+        case Joint():
+            named: dict[str, Any] = {"joint": list(term.outputs), "weights": list(term.weights)}
+        case Apart():
+            named = {"apart": term.output, "less": term.parent, "factors": [term.factor, term.less]}
+        case Factored():
+            named = {"factored": True}
+        case Spoiler():
+            named = {"spoiler": term.output}
+    grid = term.grid
+    return {**named, "step": [grid.mantissa, grid.exponent], "depth": grid.depth, "offsets": list(grid.offsets)}
+
+
+def _factors(factors: Factors, ledger: Ledger, weights: Weights) -> dict[str, Any]:
+    labels = sorted({part.label for part in ledger.lower})
+    checked = factors.checked(weights)
+    return {
+        "centre": _dyadic(position_centre(weights)),
+        "mu": _dyadic(checked.mu),
+        "labels": [
+            {
+                "label": label,
+                "relative_to": None if checked.centres is None else int(checked.centres[label]),
+                "weights": None if checked.output_weights is None else checked.output_weights[label].tolist(),
+            }
+            for label in labels
+        ],
+    }
+
+
+def _dyadic(x: np.ndarray) -> dict[str, Any]:
+    """Numbers as integers over a power of two."""
+    fractions = [Fraction(number) for number in x.tolist()]
+    scale = max(f.denominator.bit_length() - 1 for f in fractions)
+    if scale > 256:
+        raise CertificateError("a hint has too many digits for the certificate format")
+    return {"scale": scale, "entries": [int(f * 2**scale) for f in fractions]}
+
+
+def _decoded_part(part: dict[str, Any]) -> Part:
+    leaves = tuple(None if leaf is None else _decoded_leaf(leaf) for leaf in part["leaves"])
+    return Part(part["label"], tuple(part["queries"]), tuple(part["order"]), leaves)
+
+
+def _decoded_leaf(leaf: dict[str, Any]) -> Leaf:
+    return Leaf(tuple(map(_decoded_term, leaf["terms"])), tuple(tuple(x) for x in leaf["listed"]))
+
+
+def _decoded_term(term: dict[str, Any]) -> Term:
+    grid = Grid(*term["step"], term["depth"], tuple(term["offsets"]))
+    if "joint" in term:
+        return Joint(tuple(term["joint"]), tuple(term["weights"]), grid)
+    if "apart" in term:
+        return Apart(term["apart"], term["less"], *term["factors"], grid)
+    return Factored(grid) if "factored" in term else Spoiler(term["spoiler"], grid)
+
+
+def _decoded_factors(factors: dict[str, Any]) -> Factors:
+    mu = _numbers(factors["mu"])
+    out, labels = len(mu), factors["labels"]
+    weights, centres = np.ones((out, out), dtype=np.int64), np.zeros(out, dtype=np.int64)
+    for each in labels:
+        weights[each["label"]] = 1 if each["weights"] is None else each["weights"]
+        centres[each["label"]] = each["relative_to"] or 0
+    weighted = any(each["weights"] is not None for each in labels)
+    pooled = any(each["relative_to"] is not None for each in labels)
+    return Factors(mu, weights if weighted else None, centres if pooled else None)
+
+
+def _numbers(vector: dict[str, Any]) -> np.ndarray:
+    entries: Sequence[int] = vector["entries"]
+    return np.array([float(Fraction(x, 2 ** vector["scale"])) for x in entries])
