@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from compactproofs.checker import Verdict
     from compactproofs.errors import CompactProofsError
     from compactproofs.interpretation import Interpretation, interpret, summarise
+    from compactproofs.ledger.ledger import Ledger
+    from compactproofs.ledger.merge import merge
+    from compactproofs.ledger.verify import Verified, verify
     from compactproofs.measuring import Accuracy, accuracy
     from compactproofs.model.files import from_transformer_lens, load, save
     from compactproofs.model.forward import forward
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     )
     from compactproofs.sweeps.sweep import SweepSummary, sweep
     from compactproofs.tasks import MaxOfK
+    from compactproofs.tasks.question import Question
     from compactproofs.version import __version__
 
 __all__ = [
@@ -42,8 +46,10 @@ __all__ = [
     "CompactProofsError",
     "Cubic",
     "Interpretation",
+    "Ledger",
     "MaxOfK",
     "Proof",
+    "Question",
     "Subcubic",
     "SweepSummary",
     "ThresholdBest",
@@ -54,6 +60,7 @@ __all__ = [
     "ThresholdQuadraticPooled",
     "ThresholdQuartic",
     "Verdict",
+    "Verified",
     "Weights",
     "__version__",
     "accuracy",
@@ -63,6 +70,7 @@ __all__ = [
     "from_transformer_lens",
     "interpret",
     "load",
+    "merge",
     "prove",
     "prove_many",
     "save",
@@ -70,6 +78,7 @@ __all__ = [
     "summarise",
     "sweep",
     "train",
+    "verify",
     "zoo",
 ]
 
@@ -79,8 +88,10 @@ _HOME = {
     "CompactProofsError": "compactproofs.errors",
     "Cubic": "compactproofs.strategies.cubic",
     "Interpretation": "compactproofs.interpretation",
+    "Ledger": "compactproofs.ledger.ledger",
     "MaxOfK": "compactproofs.tasks",
     "Proof": "compactproofs.strategies.base",
+    "Question": "compactproofs.tasks.question",
     "Subcubic": "compactproofs.strategies.subcubic",
     "SweepSummary": "compactproofs.sweeps.sweep",
     "ThresholdBest": "compactproofs.strategies.threshold",
@@ -91,6 +102,7 @@ _HOME = {
     "ThresholdQuadraticPooled": "compactproofs.strategies.threshold",
     "ThresholdQuartic": "compactproofs.strategies.threshold",
     "Verdict": "compactproofs.checker",
+    "Verified": "compactproofs.ledger.verify",
     "Weights": "compactproofs.model.weights",
     "__version__": "compactproofs.version",
     "accuracy": "compactproofs.measuring",
@@ -100,12 +112,14 @@ _HOME = {
     "from_transformer_lens": "compactproofs.model.files",
     "interpret": "compactproofs.interpretation",
     "load": "compactproofs.model.files",
+    "merge": "compactproofs.ledger.merge",
     "prove": "compactproofs.proving",
     "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",
     "summarise": "compactproofs.interpretation",
     "sweep": "compactproofs.sweeps.sweep",
     "train": "compactproofs.model.training",
+    "verify": "compactproofs.ledger.verify",
     "zoo": "compactproofs.model.zoo",
 }
 

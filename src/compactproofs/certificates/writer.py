@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compactproofs import checker
 from compactproofs.arrays.rounding import round_up
-from compactproofs.bounds.factored import Factors
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.checking import network
 from compactproofs.certificates.encode import encoded, encoded_question
@@ -51,10 +51,8 @@ def certify(proof: Proof, semantics: str = REAL) -> Certificate:
             raise CertificateError("upper bounds are certified about the real-number network only")
         question = Question(task, proof.origin.question.masses, float32_margin(weights, task), FLOAT32)
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
-    request = Request(weights, task, seconds=_SECONDS)
-    own = proof.ledger
-    found = _first(_ledgers(strategy, request, own), weights, strategy, proof.correct_at_least, proof.correct_at_most)
-    return found
+    ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS), proof.ledger)
+    return _first(ledgers, weights, strategy, proof.correct_at_least, proof.correct_at_most)
 
 
 def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -> Iterator[Ledger]:
@@ -80,8 +78,9 @@ def _first(
     ledgers: Iterator[Ledger], weights: Weights, strategy: AbstractStrategy, at_least: int, at_most: int | None = None
 ) -> Certificate:
     """The certificate of the first ledger in which the checker finds at least what was proven."""
-    raw, found = network(weights), None
+    raw, found, task = network(weights), None, None
     for ledger in ledgers:
+        task = ledger.question.task
         if at_most is not None and ledger.upper is None:
             ledger = replace(ledger, upper=_above(ledger, weights, at_most))
         elif at_most is None:
@@ -89,9 +88,9 @@ def _first(
         found = _content(ledger, weights, strategy, raw)
         if int(found["claim"]["correct_at_least"]) >= at_least and (at_most is None or int(found["claim"]["correct_at_most"]) <= at_most):
             return Certificate(found)
-    if found is None:
+    if found is None or task is None:
         raise CertificateError(f"no threshold proof can stand in for {strategy.label} within {_SECONDS:g} s")
-    _referee(strategy, weights, found, at_least, at_most)
+    _referee(strategy, weights, task, found, at_least, at_most)
     return Certificate(found)
 
 
@@ -128,18 +127,17 @@ def _content(ledger: Ledger, weights: Weights, strategy: AbstractStrategy, raw: 
     }
 
 
-def _referee(strategy: AbstractStrategy, weights: Weights, content: dict[str, Any], at_least: int, at_most: int | None) -> None:
+def _referee(
+    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, content: dict[str, Any], at_least: int, at_most: int | None
+) -> None:
     """Raise the alarm unless brute force confirms what the checker does not find.
 
     A ledger's integers are never below the checker's, so on ordinary models this is not reached. Where weights are extreme the checker gives
     up below 2^-2064, and what stands in for a strategy without a ledger may prove less.
     """
-    task = AbstractTask if False else None  # noqa: F841
     claim = content["claim"]
     try:
-        from compactproofs.tasks import task_for
-
-        exact = brute_force(weights, task_for(weights), seconds=_SECONDS)
+        exact = brute_force(weights, task, seconds=_SECONDS)
         confirmed, refuted = exact.correct + exact.undecided, exact.correct
     except InfeasibleError:
         confirmed, refuted = int(claim["correct_at_least"]), int(claim["correct_at_most"] or 0)
@@ -160,8 +158,6 @@ def float32_margin(weights: Weights, task: AbstractTask) -> np.ndarray:
         T = checker.tables(raw, question, checker.Exact([[0] * weights.d_model], 0), checker.Meter(checker.NO_LIMIT))
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
-    from fractions import Fraction
-
     margins = np.zeros((weights.d_vocab, weights.d_vocab_out))
     for q, (exact, own) in enumerate(zip(T.EU, T.own, strict=True)):
         for m, (x, y) in enumerate(zip(exact, own, strict=True)):
@@ -184,5 +180,6 @@ def require_certifiable(strategy: AbstractStrategy) -> None:
         )
     if isinstance(strategy, BruteForce):
         raise CertificateError(
-            "brute-force has no certificate shorter than itself: checking it means repeating it. threshold-best certifies the same count for short sequences"
+            "brute-force has no certificate shorter than itself: checking it means repeating it. "
+            "threshold-best certifies the same count for short sequences"
         )

@@ -119,7 +119,7 @@ def _place(
             raise CertificateError(f"--semantics {semantics} is what a certificate is about: give --certificate PATH too")
         return None
     if len(chosen) == 1:
-        require_certifiable(chosen[0], task)
+        require_certifiable(chosen[0])
         return output.destination("--certificate", certificate, is_certificate)
     return make_folder("--certificate (of several strategies)", Path(certificate))
 

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from compactproofs.certificates.pairs import PairSearch
-from compactproofs.counting.grid import natural_unit
+from compactproofs.bounds.pairs import Pair, harmful_outputs, joint_harms, pair_of
+from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.form.tables import float_circuits
 from compactproofs.model.forward import forward
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Request
-from compactproofs.strategies.threshold import pairs as kernels
+from compactproofs.search.grids import natural_unit
+from compactproofs.search.pairs import balanced
 
 LARGEST_VOCABULARY = 128
 """Beyond, the map has too many cells for a page."""
@@ -34,7 +35,8 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
     totals = {label: task.label_automaton(label).totals_by_last(task.n_ctx) for label in task.labels}
     evaluation = prepare(weights)
     with np.errstate(all="ignore"):
-        views = [[_View(evaluation, m, q) for q in range(m + 1)] for m in range(weights.d_vocab)]
+        subjects = [subject_of(request.question, m) for m in range(weights.d_vocab)]
+        views = [[_View(evaluation, subject, q) for q in range(subject.label + 1)] for subject in subjects]
         examples = [[view.worst_sequence for view in row] for row in views]
         answers = _answers(weights, examples)
     found: dict[str, dict[str, Any]] = {}
@@ -61,37 +63,35 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
 class _View:
     """One label and query, in float64: for looking at, not a proof."""
 
-    def __init__(self, evaluation: Evaluation, m: int, q: int) -> None:
-        search = PairSearch(evaluation, m, q, bits=0)
-        outputs = search.harmful if len(search.harmful) else _most_dangerous(search)
+    def __init__(self, evaluation: Evaluation, subject: Subject, q: int) -> None:
+        pair, masses = pair_of(evaluation, subject.tokens, subject.label, q), for_queries(subject, np.array([q]))
+        others = np.array([o for o in range(len(pair.G)) if o != subject.label], dtype=np.int64)
+        harmful = harmful_outputs(pair, others, masses, subject.automaton)
+        outputs = harmful if len(harmful) else _most_dangerous(pair, others, q)
         self.harms: list[float] = []
         self.budget, self.output = 0.0, -1
         self.worst_sequence: list[int] = []
         if len(outputs) == 0:
             return
-        units = np.ones(len(search.G))
-        for o in outputs:
-            units[o] = natural_unit(search.G[o], search.last, m, m)
-        weights = kernels.balanced(units, outputs)
-        h = kernels.worst_output(search.G, search.A, outputs, weights, 0.0, 0.0)
-        unit = float(natural_unit(h, search.last, m, m))
+        m = subject.usual
+        weights = balanced(np.array([natural_unit(pair.G[o], masses, m, m) for o in outputs]))
+        h = joint_harms(pair._replace(tolerance=0.0, floor=0.0), outputs, weights)
+        unit = float(natural_unit(h, masses, m, m))
         worst = h[:-1].max(axis=0) / unit if len(h) > 1 else np.zeros(m + 1)
         self.harms = [_short(x) for x in worst]
         self.budget = _short(-h[-1, q] / unit)
         self.worst_sequence = _worst_sequence(h, m, q)
         places, chosen = np.arange(len(h)), np.array(self.worst_sequence)
-        sums = [search.G[o][places, chosen].sum() for o in outputs]
+        sums = [pair.G[o][places, chosen].sum() for o in outputs]
         self.output = int(outputs[int(np.argmax(sums))])
 
 
-def _most_dangerous(search: PairSearch) -> np.ndarray:
+def _most_dangerous(pair: Pair, others: np.ndarray, q: int) -> np.ndarray:
     """The output that comes nearest to winning."""
-    others = [o for o in range(len(search.G)) if o != search.m]
-    if not others:
-        return np.empty(0, dtype=np.int64)
-    k = len(search.A)
-    best = [search.G[o][:-1].max(axis=1).sum() + search.G[o][k - 1, search.q] for o in others]
-    return np.array([others[int(np.argmax(best))]])
+    if len(others) == 0:
+        return others
+    best = [pair.G[o][:-1].max(axis=1).sum() + pair.G[o][-1, q] for o in others]
+    return others[[int(np.argmax(best))]]
 
 
 def _worst_sequence(h: np.ndarray, m: int, q: int) -> list[int]:
