@@ -14,8 +14,7 @@ from compactproofs.model.weights import Weights
 def merge(ledgers: Sequence[Ledger], weights: Weights) -> Ledger:
     """One ledger that proves, for every query and label, the best of what the given ones prove.
 
-    A claim about a query set restricts to each query; queries of one part that win stay together. Ledgers with different `factors` cannot be
-    merged where both have factored terms.
+    A claim about a query set restricts to each query. Ledgers with different `factors` cannot be merged where both have factored terms.
 
     Guarantee: the result proves at least as much as each of them.
     Cost: verifying each of them, query by query.
@@ -43,18 +42,14 @@ def _uses_factors(ledger: Ledger) -> bool:
 
 
 def _best(sides: list[tuple[Ledger, tuple[Part, ...]]], weights: Weights, *, upper: bool) -> tuple[Part, ...]:
-    """For each (label, query) the part with the smallest claim, and its queries together again."""
+    """For each (label, query) the part with the smallest claim. (A pool's table is tighter for one of its queries, so parts stay apart.)"""
     best: dict[tuple[int, int], tuple[int, Part]] = {}
     for ledger, parts in sides:
         single = tuple(part.restricted((query,)) for part in parts for query in part.queries)
-        owners = [part for part in parts for _ in part.queries]
         alone = replace(ledger, lower=(), upper=single) if upper else replace(ledger, lower=single, upper=None)
         verified = verify(alone, weights)
-        for part, owner, claim in zip(single, owners, verified.right if upper else verified.failing, strict=True):
+        for part, claim in zip(single, verified.right if upper else verified.failing, strict=True):
             key = (part.label, part.queries[0])
             if key not in best or claim < best[key][0]:
-                best[key] = claim, owner
-    kept: dict[int, tuple[Part, list[int]]] = {}
-    for (_, query), (_, owner) in sorted(best.items(), key=lambda entry: entry[0]):
-        kept.setdefault(id(owner), (owner, []))[1].append(query)
-    return tuple(owner.restricted(tuple(queries)) for owner, queries in kept.values())
+                best[key] = claim, part
+    return tuple(part for _, (_, part) in sorted(best.items(), key=lambda entry: entry[0]))
