@@ -13,8 +13,8 @@ The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i =
     attention_i proportional to exp(h_q W_Q . h_i W_K / sqrt(score_divisor_squared)),
     logits = (sum_i attention_i h_i W_V W_O + h_q) W_U.
 
-A question is an automaton that gives every sequence its label m, and masses: a sequence has the product of the masses of its tokens, which is
-1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly larger logit[m] than any other.
+A question is an automaton that gives every sequence its label m, and masses: a sequence has the product of the masses of its tokens, which
+is 1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly larger logit[m] than any other.
 Write A[t] b[i] for the attention of token t at position i, up to a factor that depends on q only, and
 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
@@ -136,13 +136,6 @@ def integers(value: Json, low: int, high: int, where: str, length: int | None = 
     found = items(value, where, length)
     well_formed(set(map(type, found)) <= {int}, f"{where}: an entry is not an integer")
     holds(not found or (low <= min(found) and max(found) <= high), f"{where}: an integer is out of range")
-    return found
-
-
-def increasing(value: Json, low: int, high: int, where: str) -> Row:
-    """Different integers in ascending order."""
-    found = integers(value, low, high, where)
-    holds(all(map(int.__lt__, found, found[1:])), f"{where} is not strictly increasing")
     return found
 
 
@@ -447,8 +440,8 @@ class Tables(NamedTuple):
     """[q][i]: the same for positions"""
     b_high: Rows
     tops: Row
-    """[q]: about 2^bits times the largest attention to a position, if the scores of positions are not shifted; any positive number is sound"""
-    meter: Meter
+    """[q]: about 2^bits times the largest attention to a position, if the scores of positions are not shifted; any positive number is
+    sound""" meter: Meter
 
 
 def tables(network: Network, question: Question, centre: Exact, meter: Meter) -> Tables:
@@ -527,27 +520,8 @@ def float32_error(
     |e| <= u |r| + 2^-126, and may take operands below 2^-126 for 0: subnormal numbers may be kept or flushed. exp has a relative error of
     at most 8 u, or returns something between 0 and 2^-120 where less than 2^-120 is right.
 
-    Proof. The majorant X of x is the same expression in absolute values, with 2^-30 added to each weight, h, query, key, value, probability
-    and output of W_O. All are below 2^100, or 2^120 after scaling, so nothing overflows. Majorants of factors are at least 2^-50, those of
-    products and sums at least 2^-80 (scaling by 2^-20 at worst). So underflow, 2^-126 in the result and in each operand, adds at most
-    2 * 2^-76 + 3 * 2^-46 <= 2^-44 times the result's majorant, and an operation's error at most v = u + 2^-44 times it.
-    Let g(a) = (1 + v)^a - 1; g(a) <= gamma(a + 1) if a < 2^20, where gamma(a) = a u / (1 - a u).
-    Lemma. If |x' - x| <= g(a) X and |y' - y| <= g(b) Y, then fl(x' y') is within g(a + b + 1) X Y of x y, and fl(x' + y') within
-    g(a + 1) X + g(b + 1) Y of x + y. For |x' y' - x y| <= g(a + b) X Y, and rounding adds at most v (1 + v)^(a + b) X Y; likewise for sums.
-    So errors count roundings: a sum of N products adds N at most, in any order; an inexact factor adds its own.
-    1. Scores s_i: 2 for h_q and h_i, 2 d_model for W_Q and W_K, d_head for the product, 2 * 6 for scaling (1 / (1 - 4 u) <= (1 + v)^5).
-    With S = sqrt(d / n) max_t Q . K, scores are off by g(a) S, a = 2 d_model + d_head + 14; subtracting the maximum M, at most (1 + v)^a S
-    itself, adds 2 v (1 + v)^a S, as much as two roundings. exp adds 9 u. So exponentials are exp(s_i - M + e_i) with |e_i| <= D =
-    gamma(2 d_model + d_head + 17) S + 9 u: the odds of a set of positions change by a factor of at most exp(2 D), its probability
-    by tanh(D / 2) <= D / 2 at most, and an average by D / 2 times the range of what is averaged. Where exp returns 0 to 2^-120 instead,
-    exponentials move by 2^-120, and probabilities of sets by k 2^-119 <= 2^-110, as the largest is at least 1 - 8 u (without M, all
-    exceed 2^-93). Raising 9 u to 16 u pays for that. Let p_i be the exact quotients of the computed exponentials.
-    2. Their sum has k roundings (one for underflow), its inverse k + 1, since g(k)^2 <= v / (1 + v) for k <= 512, and the quotients at
-    most k + 3: |p_i' - p_i| <= g(k + 3) (p_i + 2^-30).
-    3. Logits, with p_i as factors: 1 for h_i, d_model for W_V, k + 3 for p_i, k for the average, d_head for W_O, 1 for adding h_q, d_model
-    for W_U: gamma(2 d_model + d_head + 2 k + 6) sum_i (p_i + 2^-30) value[x_i][o], where the sum is at most (1 + 2^-21) max_t value[t][o],
-    for which gamma takes one more. On the direct path 1 + 1 + d_model: gamma(d_model + 3) direct[q][o].
-    The difference moves by (1.) for exact values and exact p_i, plus (3.) for both of its logits. QED
+    Every quantity is bounded by its majorant, the same expression in absolute values with 2^-30 added at each stage; errors count
+    roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The proof is in docs/explanation/float32.md.
     """
     (n, d, scale), k, d_model, d_head = sizes_of, len(position.rows), len(W["W_Q"].rows), len(W["W_Q"].rows[0])
     sizes = 2 * d_model + d_head
@@ -672,7 +646,9 @@ def read_question(value: Json, v: int, k: int) -> Question:
         whole.update(b"uniform")
     else:
         weights = [integers(row, 0, 1 << 40, "question.masses", v) for row in items(masses, "question.masses", k)]
-        holds(all(0 < sum(row) <= 1 << 40 for row in weights), "question.masses: the masses of a position add up to 0, or to more than 2^40")
+        holds(
+            all(0 < sum(row) <= 1 << 40 for row in weights), "question.masses: the masses of a position add up to 0, or to more than 2^40"
+        )
         whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
     holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m) for m in sorted(set(labels))}
@@ -714,13 +690,14 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
     """At least the mass of the accepted sequences with start + sum_i D[i][x_i] >= 0, where D[i] has the tokens that may stand at i.
 
     f_k(s, z) = 1 if s accepts and z >= 0, else 0; f_i(s, z) = sum_t masses[i][t] ceil(f_{i+1}(s', z + D[i][t]) / 2^e_i), s' being the state
-    after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s, z) is at
-    least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i keep numbers below 2^62: e_i is the least
-    e >= 0 with M_i ceil(most_{i+1} / 2^e) < 2^62, where M_i is the sum of masses[i] over tokens of D[i], most_k = 1, and most_i is that product.
+    after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s,
+    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i keep numbers below 2^62: e_i
+    is the least e >= 0 with M_i ceil(most_{i+1} / 2^e) < 2^62, where M_i is the sum of masses[i] over tokens of D[i], most_k = 1, and
+    most_i is that product.
 
     f_i(s, z) is 0 below and constant above a window of z, outside of which nobody looks. A window is one large integer: its j-th
-    digit, in base 2^width, is f_i(s, begin + j). To read f_{i+1} at z + d is to shift by d digits. Digits stay below the base, so nothing is
-    carried from one to the next.
+    digit, in base 2^width, is f_i(s, begin + j). To read f_{i+1} at z + d is to shift by d digits. Digits stay below the base, so nothing
+    is carried from one to the next.
     """
     k = len(D)
     most, exponents = [1], Row()
@@ -735,7 +712,7 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
     low, high = ([start, *accumulate(map(end, map(dict.values, D)), initial=start)][1:] for end in (min, max))
     # windows of f_k, then of f_{k-1} and so on: state -> (begin, digits, integer, the constant above)
     windows = {s: (0, 0, 0, 1) for s, accepts in enumerate(automaton.accepting) if accepts}
-    ends = {s: (0, 0) for s in windows}  # the least and the greatest sum that the rest can add
+    ends = dict.fromkeys(windows, (0, 0))  # the least and the greatest sum that the rest can add
     for i in range(k - 1, -1, -1):
         e, row = exponents[i], D[i]
         if e:
@@ -835,9 +812,9 @@ class Grid(NamedTuple):
     def rounded(self, harms: Harms, scale: int, strict: bool) -> Rounded:
         """`start + sum_i D[i][x_i] >= 0` whenever the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
 
-        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so start + sum D is at least the sum of harms over the step;
-        it is an integer, so where that is positive, start - 1 + sum D >= 0. D may be raised to a floor; and a D above the ceiling decides
-        alone, since start + ceiling + the floors of all others is zero, so the ceiling will do.
+        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so start + sum D is at least the sum of harms over the
+        step; it is an integer, so where that is positive, start - 1 + sum D >= 0. D may be raised to a floor; and a D above the ceiling
+        decides alone, since start + ceiling + the floors of all others is zero, so the ceiling will do.
         """
         start = -(-sum(self.offsets) // 256) - strict
         floors = [self.depth] * (len(harms) - 1) + [4 * self.depth]
@@ -992,17 +969,17 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
         m = integer(m, 0, out - 1, "factors.labels")
         chosen = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
         by_label[m] = chosen, [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
-    return Factors(*vectors, by_label)
+    return Factors(vectors[0], vectors[1], by_label)
 
 
 class Pooled:
     """Harms that bound all outputs of one label at once, at their worst over pools of queries.
 
-    With weights w[o] >= 1 let r[t] = max_o w[o] (V[t][o] - V[t][m]), p[i] and s[q] likewise from PVOU and from the rest of EU, where V is EVOU plus
-    mu and the rest is EU minus mu: w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s); if these
-    add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table then serves
-    a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last position the
-    token is the query itself.
+    With weights w[o] >= 1 let r[t] = max_o w[o] (V[t][o] - V[t][m]), p[i] and s[q] likewise from PVOU and from the rest of EU, where V is
+    EVOU plus mu and the rest is EU minus mu: w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
+    if these add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table
+    then serves a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last
+    position the token is the query itself.
     """
 
     def __init__(self, T: Tables, factors: Factors, tokens: Row, m: int) -> None:
@@ -1054,132 +1031,138 @@ FACTORED, SPOILER = "factored step depth offsets", "spoiler step depth offsets"
 JOINT, APART = "joint weights step depth offsets", "apart less factors step depth offsets"
 
 
+class Leaf(NamedTuple):
+    """One class of a part: its sequences, terms with their grids, and listed sequences; `terms` is None if the class is given up."""
+
+    automaton: Automaton
+    terms: list[dict[str, Json]] | None
+    listed: Rows
+
+
 class Part(NamedTuple):
-    """Sequences of label m whose last token is one of the queries, split by a chain of classes; a leaf for each class, None if given up."""
+    """Sequences of label m whose last token is one of the queries, split by a chain of classes."""
 
     m: int
     queries: Row
-    order: Row
-    leaves: list[tuple[list[dict[str, Json]], list[Row]] | None]
-    """terms, and listed sequences"""
+    leaves: list[Leaf]
 
 
 def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...], where: str) -> list[Part]:
     """The parts of a bound. No two are about the same query and label."""
-    parts, seen = [], set()
+    parts: list[Part] = []
+    seen: set[tuple[int, int]] = set()
     for number, part in enumerate(items(value, where)):
         here = f"{where}[{number}]"
         m, queries, order, leaves = fields(part, "label queries order leaves", here)
         m = integer(m, 0, T.out - 1, here + ".label")
         holds(m in question.automata, f"{here}: no sequence has the label {m}")
-        tokens = set(question.automata[m].tokens)
+        automaton = question.automata[m]
         queries, order = (integers(x, 0, len(T.EVOU) - 1, here) for x in (queries, order))
-        holds(tokens.issuperset(queries) and tokens.issuperset(order), f"{here}: a token does not occur with label {m}")
+        holds(set(automaton.tokens).issuperset([*queries, *order]), f"{here}: a token does not occur with label {m}")
         holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
-        for q in queries:
-            holds((m, q) not in seen, f"{here}: query {q} of label {m} is in two parts")
-            seen.add((m, q))
-        parts.append(Part(m, queries, order, [read_leaf(x, kinds, T.k, here) for x in items(leaves, here + ".leaves", len(order) + 1)]))
+        holds(seen.isdisjoint((m, q) for q in queries), f"{here}: a query of label {m} is in two parts")
+        seen.update((m, q) for q in queries)
+        classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
+        parts.append(Part(m, queries, [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]))
+        ends = {sequence[-1] for leaf in parts[-1].leaves for sequence in leaf.listed}
+        holds(ends.issubset(queries), f"{here}: a listed sequence ends in no query")
     return parts
 
 
-def read_leaf(value: Json, kinds: tuple[str, ...], k: int, where: str) -> tuple[list[dict[str, Json]], list[Row]] | None:
+def read_leaf(value: Json, automaton: Automaton, kinds: tuple[str, ...], k: int, where: str) -> Leaf:
     """Terms of the kinds allowed, each with its grid, and listed sequences."""
     if value is None:
-        return None
+        return Leaf(automaton, None, [])
     terms, listed = fields(value, "terms listed", where + " leaf")
     found = []
     for term in items(terms, where + " terms"):
         well_formed(isinstance(term, dict), f"{where}: a term is not an object")
-        kind = next((names for names in kinds if names.split()[0] in term), kinds[0])
-        fields(term, kind, where + " term")
+        fields(term, next((names for names in kinds if names.split()[0] in term), kinds[0]), where + " term")
         found.append({**term, "grid": Grid.of(term["step"], term["depth"], term["offsets"], k, where)})
     sequences = [integers(x, 0, 1 << 31, where + " listed", k) for x in items(listed, where + " listed")]
     holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
-    return found, sequences
+    for sequence in sequences:
+        holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
+    return Leaf(automaton, found, sequences)
 
 
 def failing(T: Tables, question: Question, factors: Factors, part: Part, where: str) -> int:
     """At least the mass of a part that fails, whatever its terms are.
 
-    In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output reaches the
-    label; take the first term that covers such an output o. It counts the sequence: `joint`, as max_o w_o G_o >= w_o G_o; `apart`, as
-    its p, covered before, does not reach the label, so n1 G_o - n2 G_p adds up to at least zero; `factored`, as it covers all outputs.
-    So what fails is at most what the terms count. Right sequences, decided one by one, are taken off if a term counts them.
+    In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
+    reaches the label; take the first term that covers such an output o. It counts the sequence: `joint`, as max_o w_o G_o >= w_o G_o;
+    `apart`, as its p, covered before, does not reach the label, so n1 G_o - n2 G_p adds up to at least zero; `factored`, as it covers all
+    outputs. So what fails is at most what the terms count. Right sequences, decided one by one, are taken off if a term counts them.
     """
-    automaton = question.automata[part.m]
-    wrong = [o for o in range(T.out) if o != part.m]
-    factored = any("factored" in term for leaf in part.leaves if leaf is not None for term in leaf[0])
-    blocks: list[tuple[Row, Pair | None, Harms]] = []
-    if factored:
+    automaton, total = question.automata[part.m], 0
+    if any("factored" in term for leaf in part.leaves for term in leaf.terms or ()):
         pooled = Pooled(T, factors, automaton.tokens, part.m)
-        blocks = [(pool, None, pooled.harms(pool)) for pool in pooled.pools(part.queries)]
-    else:
-        blocks = [([q], Pair(T, automaton, part.m, q), []) for q in part.queries]
-    total = 0
-    for queries, pair, table in blocks:
-        harmful = [] if pair is None else [o for o in wrong if not pair.is_harmless(o)]
-        for c, leaf in enumerate(part.leaves):
-            inside = automaton.in_class(part.order, c)
-            if leaf is None:
-                total += mass_up(T, question, inside, queries)
+        for queries in pooled.pools(part.queries):
+            harms = pooled.harms(queries)
+            for leaf in part.leaves:
+                well_formed(not leaf.listed, f"{where}: sequences are listed beside factored terms")
+                if not leaf.terms:
+                    total += mass_up(T, question, leaf.automaton, queries)
+                for term in leaf.terms or ():
+                    well_formed("factored" in term, f"{where}: factored terms stand by themselves")
+                    rounded = term["grid"].rounded(harms, T.scale + 2 * T.bits, False)
+                    total += count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
+        return total
+    for q in part.queries:
+        pair = Pair(T, automaton, part.m, q)
+        harmful = [o for o in range(T.out) if o != part.m and not pair.is_harmless(o)]
+        for leaf in part.leaves:
+            if leaf.terms is None:
+                total += mass_up(T, question, leaf.automaton, [q])
                 continue
-            terms, listed = leaf
             covered: set[int] = set()
             counters = []
-            for term in terms:
-                well_formed(("factored" in term) == (pair is None), f"{where}: factored terms stand by themselves")
-                harms = table if pair is None else pair.harms(term, covered, where)
-                rounded = term["grid"].rounded(harms, T.scale + 2 * T.bits, False)
-                total += count_up(rounded.start, rounded.D, question.masses, inside, T.meter)
-                counters.append(rounded)
-            well_formed(pair is not None or bool(terms), f"{where}: a leaf has no factored term")
-            for o in harmful if pair is not None else ():
-                holds(o in covered or pair.is_harmless_in(o, inside), f"{where}: output {o} might win, and no term covers it")
-            for sequence in listed:
-                if sequence[-1] in queries:
-                    holds(pair is not None and inside.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
-                    holds(any(x.counts(sequence) for x in counters), f"{where}: the sequence {sequence} is listed, but was not counted")
-                    T.meter.multiply(6 * T.k * len(harmful), (T.bits + T.scale) // 2)
-                    for o in harmful if pair is not None else ():
-                        holds(pair.sum(o, sequence, up=True) < 0, f"{where}: the sequence {sequence} is not certainly right")
-                    total -= prod(map(list.__getitem__, question.masses, sequence))
-    holds(all(x[-1] in part.queries for leaf in part.leaves if leaf for x in leaf[1]), f"{where}: a listed sequence ends in no query")
+            for term in leaf.terms:
+                counters.append(term["grid"].rounded(pair.harms(term, covered, where), pair.scale, False))
+                total += count_up(counters[-1].start, counters[-1].D, question.masses, leaf.automaton, T.meter)
+            for o in harmful:
+                holds(o in covered or pair.is_harmless_in(o, leaf.automaton), f"{where}: output {o} might win, and no term covers it")
+            total -= listed_mass(T, question, leaf, q, counters, where)
+            for sequence in leaf.listed if harmful else ():
+                good = sequence[-1] != q or max(pair.sum(o, sequence, up=True) for o in harmful) < 0
+                holds(good, f"{where}: the sequence {sequence} is not certainly right")
     return total
 
 
 def right(T: Tables, question: Question, part: Part, where: str) -> int:
     """At least the mass of a part that is right: in each class, the sequences on which one output, the spoiler, loses.
 
-    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong sequences, decided one by one, are
-    taken off if they have been counted.
+    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong sequences, decided one by one,
+    are taken off if they have been counted.
     """
-    automaton, total = question.automata[part.m], 0
+    total = 0
     for q in part.queries:
-        pair = Pair(T, automaton, part.m, q)
-        for c, leaf in enumerate(part.leaves):
-            inside = automaton.in_class(part.order, c)
-            terms, listed = ([], []) if leaf is None else leaf
-            holds(len(terms) <= 1, f"{where}: an upper bound has one spoiler to a class")
-            rounded = None
-            if terms:
-                o = integer(terms[0]["spoiler"], 0, T.out - 1, where + ".spoiler")
-                holds(o != part.m, f"{where}: the label cannot spoil a sequence")
+        pair = Pair(T, question.automata[part.m], part.m, q)
+        for leaf in part.leaves:
+            counters: list[Rounded] = []
+            for term in leaf.terms or ():
+                o = integer(term["spoiler"], 0, T.out - 1, where + ".spoiler")
+                holds(o != part.m and not counters, f"{where}: the label cannot spoil a sequence, nor can two outputs")
                 harms = [{t: -x for t, x in row.items()} for row in pair.terms(o, up=False)]
-                rounded = terms[0]["grid"].rounded(harms, pair.scale, True)
-                total += count_up(rounded.start, rounded.D, question.masses, inside, T.meter)
-            else:
-                total += mass_up(T, question, inside, [q])
-            for sequence in listed:
-                if sequence[-1] == q:
-                    holds(inside.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
-                    holds(rounded is None or rounded.counts(sequence), f"{where}: the sequence {sequence} is listed, but was not counted")
-                    T.meter.multiply(6 * T.k * T.out, (T.bits + T.scale) // 2)
-                    beaten = any(pair.sum(o, sequence, up=False) >= 0 for o in range(T.out) if o != part.m)
-                    holds(beaten, f"{where}: the sequence {sequence} is not certainly wrong")
-                    total -= prod(map(list.__getitem__, question.masses, sequence))
-    holds(all(x[-1] in part.queries for leaf in part.leaves if leaf for x in leaf[1]), f"{where}: a listed sequence ends in no query")
+                counters.append(term["grid"].rounded(harms, pair.scale, True))
+                total += count_up(counters[0].start, counters[0].D, question.masses, leaf.automaton, T.meter)
+            if not counters:
+                total += mass_up(T, question, leaf.automaton, [q])
+            total -= listed_mass(T, question, leaf, q, counters or None, where)
+            for sequence in leaf.listed:
+                beaten = sequence[-1] != q or any(pair.sum(o, sequence, up=False) >= 0 for o in range(T.out) if o != part.m)
+                holds(beaten, f"{where}: the sequence {sequence} is not certainly wrong")
     return total
+
+
+def listed_mass(T: Tables, question: Question, leaf: Leaf, q: int, counters: list[Rounded] | None, where: str) -> int:
+    """The mass of the listed sequences of a class that end in q, each of which must have been counted (None: everything was)."""
+    mine = [sequence for sequence in leaf.listed if sequence[-1] == q]
+    T.meter.multiply(6 * T.k * T.out * len(mine), (T.bits + T.scale) // 2)
+    for sequence in mine:
+        counted = counters is None or any(rounded.counts(sequence) for rounded in counters)
+        holds(counted, f"{where}: the sequence {sequence} is listed, but was not counted")
+    return sum(prod(map(list.__getitem__, question.masses, sequence)) for sequence in mine)
 
 
 def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -> int:
@@ -1233,11 +1216,13 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     least, most, question = proven(certificate, network, work)
     holds(total == prod(map(sum, question.masses)), "the claim gives another total than the mass of all sequences")
     holds(at_least <= least, f"the certificate proves a mass of {least} right, less than the {at_least} claimed")
-    holds(most is None or at_most >= most, f"the certificate proves a mass of {most} right at most, more than the {at_most} claimed")
-    holds(most is None or at_most <= total, f"at most {at_most} of {total} says nothing")
-    holds(most is None or question.semantics == REAL, "upper bounds are proven about the real-number network only")
+    if at_most is not None and most is not None:
+        holds(most <= at_most <= total, f"the certificate proves a mass of at most {most} of {total} right; {at_most} is claimed")
+        holds(question.semantics == REAL, "upper bounds are proven about the real-number network only")
     at_most_too = "" if at_most is None else f" and at most {at_most}"
-    about = "over the real numbers" if question.semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
+    about = (
+        "over the real numbers" if question.semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
+    )
     reason = (
         f"at least {at_least}{at_most_too} of {total} sequences are answered right, {about}; "
         f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"

@@ -1,7 +1,7 @@
 """`factored`: harm tables that serve all outputs at once, and pools of queries. Array code that runs in any arithmetic.
 
-The terms G_o = A (B_o - B_m + tau) of `bounds.terms` are bounded without looking at each output of each query. With positive weights w[o] for
-the label m and any vector mu over outputs,
+The terms G_o = A (B_o - B_m + tau) of `bounds.terms` are bounded without looking at each output of each query. With positive weights w[o]
+for the label m and any vector mu over outputs,
 
     w[o] (B_o - B_m + tau) <= r[t] + s[q] + p[i],
     r[t]  = max_{o != m} w[o] ((EVOU[t, o] + mu[o]) - (EVOU[t, m] + mu[m])),
@@ -13,8 +13,8 @@ because the maximum of a sum is at most the sum of the maxima (Theorem 3). If at
     h(i, t) = A_upper (r + s + p) where r + s + p > 0, A_lower (r + s + p) elsewhere
 
 bounds every w[o] G_o, and sum_i h(i, t_i) < 0 proves the sequence correct. Attention may be multiplied by a positive number for each
-query. Without pools the attention to tokens is relative to the query's largest; with pools it is relative to a token `centre` of the label, so
-that queries of a pool resemble each other. All hints (w, mu, centres, pools, directions) may be anything.
+query. Without pools the attention to tokens is relative to the query's largest; with pools it is relative to a token `centre` of the label,
+so that queries of a pool resemble each other. All hints (w, mu, centres, pools, directions) may be anything.
 """
 
 from __future__ import annotations
@@ -60,10 +60,24 @@ class Factors:
     blocks: bool = False
     """Whether tokens share their worst harm, in ranges of 1, 1, 2, 4, ... away from the label"""
 
+    @classmethod
+    def blank(cls, weights: Weights, *, weighted: bool = False, pooled: bool = False) -> Factors:
+        """Useless but valid hints of the right sizes."""
+        out = weights.d_vocab_out
+        weights_of_outputs = np.ones((out, out), dtype=np.int64) if weighted else None
+        return cls(np.zeros(out), weights_of_outputs, np.zeros(out, dtype=np.int64) if pooled else None)
+
     @property
     def exact(self) -> bool:
         """Whether scores and direct path are the tables themselves: what the checker knows."""
         return self.direct_path == EXACT and self.attention_error is AttentionError.EXACT_EQKE
+
+    @property
+    def known_directions(self) -> Directions:
+        """The directions; `checked` gives blank ones where there are none."""
+        if self.directions is None:
+            raise StrategyError("these factors have no directions")
+        return self.directions
 
     def checked(self, weights: Weights) -> Factors:
         """These hints if they are of the right shapes; numbers that are not finite are replaced."""
@@ -248,7 +262,13 @@ class Pools:
 
 
 def harms_of_pools(
-    b: Brackets, scores: tuple[Any, Any], positions: Any, centre: np.ndarray, tokens: np.ndarray, pools: Pools, arithmetic: AbstractArithmetic
+    b: Brackets,
+    scores: tuple[Any, Any],
+    positions: Any,
+    centre: np.ndarray,
+    tokens: np.ndarray,
+    pools: Pools,
+    arithmetic: AbstractArithmetic,
 ) -> Any:
     """h[label, pool, i, t]: each factor at its worst over the queries of the pool. At the last position each query has its own harm.
 
@@ -311,7 +331,13 @@ def _own(scores: Any, tokens: np.ndarray) -> Any:
 
 
 def _pooled(
-    b: Brackets, ends: tuple[Any, Any], own: tuple[Any, Any], positions: Any, tokens: np.ndarray, pools: Pools, arithmetic: AbstractArithmetic
+    b: Brackets,
+    ends: tuple[Any, Any],
+    own: tuple[Any, Any],
+    positions: Any,
+    tokens: np.ndarray,
+    pools: Pools,
+    arithmetic: AbstractArithmetic,
 ) -> Any:
     """Attention between the ends (label, pool, token) for other tokens, and by its scores for the query itself."""
     (least, most), at = ends, positions[tokens]
@@ -432,17 +458,15 @@ class FactoredTables:
             EU = direct_table(self._weights, self.arithmetic)
             with self.arithmetic.step("query brackets"):
                 return Direct(self.factors.mu, table=EU - self.factors.mu)
-        assert self.factors.directions is not None
-        handling, summary = DirectPath(self.factors.direct_path), self.factors.directions.query_summary
-        bound = direct_bound(handling, self._weights, summary, self.arithmetic)
+        summary = self.factors.known_directions.query_summary
+        bound = direct_bound(DirectPath(self.factors.direct_path), self._weights, summary, self.arithmetic)
         return Direct(bound.mu, rest_upper=bound.rest_upper)
 
     def _scores(self) -> tuple[Any, Any, Any]:
         if self.factors.attention_error is AttentionError.EXACT_EQKE:
             EQKE, EQKP = score_tables(self._weights, self.arithmetic)
             return EQKE, EQKE, EQKP
-        assert self.factors.directions is not None
-        scores = approximate_scores(self.factors.attention_error, self._weights, self.factors.directions, self.arithmetic)
+        scores = approximate_scores(self.factors.attention_error, self._weights, self.factors.known_directions, self.arithmetic)
         with self.arithmetic.step("attention scores"):
             self._summands, self._error = scores.factors, scores.error_upper * np.ones(self._weights.d_vocab)
             return scores.approximate, scores.approximate + self._error[:, None], scores.EQKP
@@ -461,13 +485,14 @@ class FactoredTables:
         tokens = np.unique(np.concatenate([subject.tokens for subject, _ in pairs]))
         own = [np.searchsorted(tokens, subject.tokens) for subject, _ in pairs]
         brackets = self._outputs.brackets(labels, tokens)
-        if self.factors.centres is not None:
+        centres = self.factors.centres
+        if centres is not None:
             padded = _padded([[here[pool] for pool in pools] for here, (_, pools) in zip(own, pairs, strict=True)], len(tokens))
-            harms = self._of_pools(brackets, labels, tokens, padded)
+            harms = self._of_pools(brackets, centres[labels], tokens, padded)
         elif not self.factors.blocks:
             harms = harms_by_query(brackets, self._attention, tokens, self.arithmetic)
         for row, ((subject, pools), here) in enumerate(zip(pairs, own, strict=True)):
-            if self.factors.centres is not None:
+            if centres is not None:
                 yield subject, harms[row][: len(pools)][:, :, here]
                 continue
             queries = np.array([pool[0] for pool in pools])
@@ -477,9 +502,7 @@ class FactoredTables:
             else:
                 yield subject, harms[row][here[queries]][:, :, here]
 
-    def _of_pools(self, brackets: Brackets, labels: np.ndarray, tokens: np.ndarray, pools: Pools) -> Any:
-        assert self.factors.centres is not None
-        centre = self.factors.centres[labels]
+    def _of_pools(self, brackets: Brackets, centre: np.ndarray, tokens: np.ndarray, pools: Pools) -> Any:
         if self.factors.output_weights is not None or self.factors.attention_error is AttentionError.EXACT_EQKE:
             return harms_of_pools(brackets, (self._lower, self._upper), self._positions, centre, tokens, pools, self.arithmetic)
         return harms_of_factored_pools(brackets, self._summands, self._error, self._positions, centre, tokens, pools, self.arithmetic)

@@ -4,8 +4,8 @@ Terms. For query q, label m, output o, position i and token t
 
     G_o(i, t) = A (B_o - B_m + tau),   A = exp(EQKE[q, t] + EQKP[q, i] - shift_q),   B_o = EVOU[t, o] + PVOU[i, o] + EU[q, o],
 
-and the network prefers m to o by more than tau on a sequence exactly if the sum over positions of G_o is negative (Theorem 1; tau is 0 unless
-the question says otherwise). `pair_of` computes G in float64 from an `Evaluation`. With its `tolerance` = 8 T, its `floor` and its
+and the network prefers m to o by more than tau on a sequence exactly if the sum over positions of G_o is negative (Theorem 1; tau is 0
+unless the question says otherwise). `pair_of` computes G in float64 from an `Evaluation`. With its `tolerance` = 8 T, its `floor` and its
 computed attention A~,
 
     |computed G_o(i, t) - G_o(i, t)| <= 3 T A~ + floor / 4.                                                       (*)
@@ -17,9 +17,9 @@ differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| 
 <= 3 T A~, as T = (1.1 t + 2 u + 1.2 gamma_k) b + D. Where attention itself underflows, or its exponent is below
 -800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.
 
-So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare: room
-for the rounding of the margin, for a whole multiple or the difference of two whole multiples of such bounds, and for adding up k of them.
-Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows nothing
+So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
+room for the rounding of the margin, for a whole multiple or the difference of two whole multiples of such bounds, and for adding up k of
+them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows nothing
 (`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
 
 The spare also covers the difference between shift_q, a rounded number, and the exact largest score, which the checker subtracts: both are
@@ -123,7 +123,7 @@ def walk_upper(pair: Any, o: int, masses: Any, automaton: Any) -> float:
 @no_type_check
 def walk_operations(masses: Any, automaton: Any) -> int:
     """How many additions and comparisons a walk takes: one addition for each move, one comparison where two moves meet."""
-    following, accepting, first = automaton
+    following, _, first = automaton
     k, n = masses.shape
     n_states = following.shape[0]
     reached = np.zeros(n_states, np.bool_)

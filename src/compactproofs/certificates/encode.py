@@ -124,11 +124,13 @@ def _decoded_leaf(leaf: dict[str, Any]) -> Leaf:
 
 
 def _decoded_term(term: dict[str, Any]) -> Term:
-    grid = Grid(*term["step"], term["depth"], tuple(term["offsets"]))
+    mantissa, exponent = term["step"]
+    grid = Grid(mantissa, exponent, term["depth"], tuple(term["offsets"]))
     if "joint" in term:
         return Joint(tuple(term["joint"]), tuple(term["weights"]), grid)
     if "apart" in term:
-        return Apart(term["apart"], term["less"], *term["factors"], grid)
+        factor, less = term["factors"]
+        return Apart(term["apart"], term["less"], factor, less, grid)
     return Factored(grid) if "factored" in term else Spoiler(term["spoiler"], grid)
 
 

@@ -37,8 +37,8 @@ _SECONDS = 60.0
 def certify(proof: Proof, semantics: str = REAL) -> Certificate:
     """Write a proof down.
 
-    The certificate claims just what the checker finds in it. That is at least what was proven, else it is an alarm; for a strategy without a
-    ledger of its own (the paper's) a threshold proof stands in that proves at least as much. For `float32-any-order`, a claim about the
+    The certificate claims just what the checker finds in it. That is at least what was proven, else it is an alarm; for a strategy without
+    a ledger of its own (the paper's) a threshold proof stands in that proves at least as much. For `float32-any-order`, a claim about the
     float32 forward pass, the strategy is run again with a margin, and the claim is its own.
     """
     require_semantics(semantics)
@@ -132,8 +132,8 @@ def _referee(
 ) -> None:
     """Raise the alarm unless brute force confirms what the checker does not find.
 
-    A ledger's integers are never below the checker's, so on ordinary models this is not reached. Where weights are extreme the checker gives
-    up below 2^-2064, and what stands in for a strategy without a ledger may prove less.
+    A ledger's integers are never below the checker's, so on ordinary models this is not reached. Where weights are extreme the checker
+    gives up below 2^-2064, and what stands in for a strategy without a ledger may prove less.
     """
     claim = content["claim"]
     try:

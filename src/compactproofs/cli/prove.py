@@ -77,7 +77,7 @@ def prove(
     weights = resolve(model, n_heads=n_heads, normalization=normalization)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task)
-    place = _place(output, certificate, semantics, chosen, problem)
+    place = _place(output, certificate, semantics, chosen)
     if max_flops is not None:
         chosen = _within(chosen, max_flops, weights, problem)
     proofs: list[Proof] = []
@@ -107,9 +107,7 @@ def prove(
     output.result(results)
 
 
-def _place(
-    output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy], task: AbstractTask
-) -> Destination | Path | None:
+def _place(output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy]) -> Destination | Path | None:
     """Where certificates go: a file for one strategy, else a folder. What cannot work is refused before anything is proven."""
     from compactproofs.certificates.writer import require_certifiable, require_semantics
 

@@ -4,8 +4,8 @@ A step is mantissa 2^exponent, and position i has an offset of offsets[i] / 256 
 
     D(i, t) = ceil(h(i, t) / step - offsets[i] / 256),   start = ceil(sum_i offsets[i] / 256)
 
-start + sum D >= (sum h) / step, for any step > 0 and any offsets: where harms add up to at least zero, so do the integers (Lemma G). Good offsets
-lose little. `deep` bounds the integers: D is raised to -depth (-4 depth at the last position), and a D so large that no others can
+start + sum D >= (sum h) / step, for any step > 0 and any offsets: where harms add up to at least zero, so do the integers (Lemma G). Good
+offsets lose little. `depth` bounds the integers: D is raised to -depth (-4 depth at the last position), and a D so large that no others can
 make up for it becomes just that large. Every number here is a hint.
 
 The division is exact: X = ceil(h 2^(8 - exponent)) is an integer, and D = ceil((X - offsets[i] mantissa) / (256 mantissa)), because

@@ -26,7 +26,8 @@ def subject_of(question: Question, label: int) -> Subject:
     found = np.flatnonzero(a.tokens == label)
     usual = int(found[0]) if len(found) else 0
     tokens = np.ascontiguousarray(a.tokens, dtype=np.int64)
-    automaton = Automaton(np.ascontiguousarray(a.following, dtype=np.int64), np.ascontiguousarray(a.accepting, dtype=np.bool_), int(a.start))
+    following, accepting = np.ascontiguousarray(a.following, dtype=np.int64), np.ascontiguousarray(a.accepting, dtype=np.bool_)
+    automaton = Automaton(following, accepting, int(a.start))
     return Subject(tokens, question.masses_of(tokens), automaton, usual, int(label))
 
 

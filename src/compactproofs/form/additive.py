@@ -1,7 +1,7 @@
 """The additive form: what one layer is once attention has been written as a weighted average.
 
 For a query token q at the position where the answer is read, head h has attention a_h(i, t) > 0 and values v_h(i, t) for every position i
-and token t, and the residual stream is base[q] plus, for each head, the a_h-weighted average of its values. A readout turns that into logits.
+and token t. The residual stream is base[q] plus, for each head, the a_h-weighted average of its values; a readout turns it into logits.
 Everything before the average (norms of the inputs, biases, rotary scores, masks, fixed tokens) only changes these numbers.
 
 Today's proofs are about one head and an affine readout, which is multiplied out: values and base are then outputs already.

@@ -1,7 +1,7 @@
 """How long a proof is: what checking it costs, by the paper's conventions.
 
-The array code runs on phantoms once per distinct shape. Tables of a (query, label) are charged once however many terms use them; walks, listed
-sequences and counting are charged as executed. Upper bounds are free, as in the paper.
+The array code runs on phantoms once per distinct shape. Tables of a (query, label) are charged once however many terms use them; walks,
+listed sequences and counting are charged as executed. Upper bounds are free, as in the paper.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`verify`: what a ledger proves about a network. No strategy has any influence here.
 
-The rule (Theorem 4). In a leaf every output other than the label is covered by a term, or a walk shows it harmless. If a sequence fails, some
-output o reaches the label, and the first term that covers such an o counts the sequence: `joint` since max_o w_o G_o >= w_o G_o,
+The rule (Theorem 4). In a leaf every output other than the label is covered by a term, or a walk shows it harmless. If a sequence fails,
+some output o reaches the label, and the first term that covers such an o counts the sequence: `joint` since max_o w_o G_o >= w_o G_o,
 `apart` since its parent p, covered before, does not reach the label, so factor G_o - less G_p adds up to at least zero, `factored` since it
 covers every output. So the mass that fails is at most the sum of the terms' counts. Listed right sequences that a term counts, each
 decided by itself, are taken off. Where a condition is not met the leaf proves nothing: its whole mass counts as failing.
@@ -22,7 +22,7 @@ from compactproofs.arrays.arithmetic import Rigorous
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.arrays.interval import Interval
 from compactproofs.bounds import pairs
-from compactproofs.bounds.factored import FactoredTables
+from compactproofs.bounds.factored import FactoredTables, Factors
 from compactproofs.bounds.terms import Terms
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
@@ -31,7 +31,7 @@ from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
 from compactproofs.form.additive import additive_form
 from compactproofs.form.evaluation import Evaluation, prepare
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler, Term
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Part, Spoiler, Term
 from compactproofs.model.weights import Weights
 
 COMPILED = "float64 with a proven error bound over the reals, integer counting"
@@ -203,6 +203,15 @@ def verify(ledger: Ledger, weights: Weights, *, intervals: bool = False) -> Veri
     return Verified(at_least, at_most, total, arithmetic, operations, tuple(failing), tuple(right))
 
 
+@dataclass(frozen=True)
+class _Block:
+    """Some queries of a part that share their harms."""
+
+    part: Part
+    queries: np.ndarray
+    harms: AbstractHarms
+
+
 class Verification:
     """One ledger about one network."""
 
@@ -306,11 +315,11 @@ class Verification:
                 yield part, [(np.array([q]), self._pair(subject, q)) for q in self.numbers(part.label, part.queries).tolist()]
 
     def _factored_tables(self, parts: list[Part]) -> Iterator[tuple[int, list[tuple[np.ndarray, AbstractHarms]]]]:
-        assert self.ledger.factors is not None
         if self.weights.d_vocab_out == 1:
             yield from ((id(part), []) for part in parts)  # nothing to lose to
             return
-        run = FactoredTables(self.weights, self.question, self.ledger.factors, Rigorous())
+        factors = self.ledger.factors or Factors.blank(self.weights)
+        run = FactoredTables(self.weights, self.question, factors, Rigorous())
         pooled = run.factors.centres is not None
         of_label: dict[int, list[tuple[int, np.ndarray]]] = {}
         for part in parts:
@@ -350,15 +359,14 @@ class Verification:
             if any(o not in covered and not harms.harmless(o, masses, automaton) for o in others):
                 total += everything
                 continue
-            count -= self._listed(leaf, part, queries, c, counters, harms, pairs.RIGHT)
+            count -= self._listed(_Block(part, queries, harms), c, counters, pairs.RIGHT)
             total += min(count, everything)
         return total, operations
 
     def right(self) -> list[int]:
         """Of each part above, how much may be right."""
-        assert self.ledger.upper is not None
         counts = []
-        for part in self.ledger.upper:
+        for part in self.ledger.upper or ():
             subject, count = self.subject(part.label), 0
             for q in self.numbers(part.label, part.queries).tolist():
                 count += self._right_of(part, subject, q)
@@ -382,18 +390,15 @@ class Verification:
                 counters = [(h, term.grid)]
             if leaf is not None and len(leaf.terms) > 1:
                 raise LedgerError("an upper bound has one spoiler to a leaf")
-            if leaf is not None:
-                count -= self._listed(leaf, part, np.array([q]), c, counters, harms, pairs.WRONG)
-            total += count
+            total += count - self._listed(_Block(part, np.array([q]), harms), c, counters, pairs.WRONG)
         return total
 
-    def _listed(
-        self, leaf: Leaf, part: Part, queries: np.ndarray, c: int, counters: list[tuple[np.ndarray, Grid]], harms: AbstractHarms, verdict: int
-    ) -> int:
-        """The mass of the listed sequences that end in one of the queries: counted by a term, and decided as they should be."""
+    def _listed(self, block: _Block, c: int, counters: list[tuple[np.ndarray, Grid]], verdict: int) -> int:
+        """The mass of the listed sequences of a class that end in one of the queries: counted by a term, and decided as they should be."""
+        part, queries, harms, leaf = block.part, block.queries, block.harms, block.part.leaves[c]
         subject, mass, seen = self.subject(part.label), 0, set()
-        tables = [(integers(h, grid, verdict == pairs.WRONG)) for h, grid in counters]
-        for sequence in leaf.listed:
+        tables = [integers(h, grid, verdict == pairs.WRONG) for h, grid in counters]
+        for sequence in leaf.listed if leaf is not None else ():
             if len(sequence) != len(subject.masses) or sequence in seen:
                 raise LedgerError(f"label {part.label}: the sequence {sequence!s:.80} is listed twice, or is too short or too long")
             seen.add(sequence)
@@ -411,6 +416,7 @@ class Verification:
 
 
 def integers(h: np.ndarray, grid: Grid, strict: bool) -> tuple[int, np.ndarray]:
+    """The integers (position, token number) that `count_harms` adds up, and what it starts with."""
     kernel_grid = _kernel_grid(grid)
     start = int(initial_sum(kernel_grid.offsets)) - (1 if strict else 0)
     return start, np.asarray(on_grid(h, kernel_grid, start))[:, 0]

@@ -17,9 +17,9 @@ from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.form.tables import float_circuits
 from compactproofs.model.forward import forward
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Request
 from compactproofs.search.grids import natural_unit
 from compactproofs.search.pairs import balanced
+from compactproofs.strategies.base import AbstractStrategy, Request
 
 LARGEST_VOCABULARY = 128
 """Beyond, the map has too many cells for a page."""

@@ -139,7 +139,8 @@ class Engine:
             *(effort.steps, effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper),
             effort.most if self.question.masses is None and unit == 0 else 0,
         )
-        failing, right, _, (below, above), surely_right, surely_wrong = look(self.evaluation, subject, query, tries, min(total >> unit, _MOST))
+        found = look(self.evaluation, subject, query, tries, min(total >> unit, _MOST))
+        failing, right, _, (below, above), surely_right, surely_wrong = found
         return (
             Claim(min(int(failing) << unit, total), below, surely_right),
             Claim(min(int(right) << unit, total), above, surely_wrong) if effort.upper else Claim(total),

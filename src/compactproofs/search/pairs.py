@@ -236,8 +236,9 @@ def look(evaluation: Any, subject: Any, q: int, tries: Any, total: int) -> Any:
 
     If the bounds are far apart (`total`, about the mass of the pair, is failing plus right if they meet), classes of the most attended
     tokens are tried too; below and above, the better stands. A record is the order of classes (before it, below, the operations of the
-    walks of all outputs) and then what `failures` writes for each class: below, the number of terms, the operations of further walks, and the
-    terms; above, an output or -1, and its grid. With `tries.most`, sequences are listed instead; the mass of a listed sequence must be 1.
+    walks of all outputs) and then what `failures` writes for each class: below, the number of terms, the operations of further walks, and
+    the terms; above, an output or -1, and its grid. With `tries.most`, sequences are listed instead; the mass of a listed sequence must be
+    1.
     """
     masses = last_token(subject.masses, q)
     pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])

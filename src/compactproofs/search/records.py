@@ -36,7 +36,8 @@ class _Reader:
             n = self.one()
             found: Term = Joint(self.many(n), self.many(n), self.grid())
         else:
-            found = Apart(*self.many(4), self.grid())
+            output, parent, factor, less = self.many(4)
+            found = Apart(output, parent, factor, less, self.grid())
         return found, self.one()
 
 

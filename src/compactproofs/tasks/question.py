@@ -38,7 +38,8 @@ class Question:
             return
         masses = np.asarray(self.masses)
         if masses.shape != (self.task.n_ctx, self.task.d_vocab) or masses.dtype.kind not in "iu":
-            raise TaskError(f"masses of shape {masses.shape}; expected integers, (n_ctx, d_vocab) = ({self.task.n_ctx}, {self.task.d_vocab})")
+            sizes = f"({self.task.n_ctx}, {self.task.d_vocab})"
+            raise TaskError(f"masses of shape {masses.shape} and type {masses.dtype}; expected integers, (n_ctx, d_vocab) = {sizes}")
         if masses.min() < 0 or max(map(sum, masses.tolist())) > _LARGEST_MASS:
             raise TaskError(f"masses must not be negative, and those of a position must add up to at most {_LARGEST_MASS}")
         own = masses.astype(np.int64)

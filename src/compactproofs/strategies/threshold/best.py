@@ -117,7 +117,8 @@ def _with_tables(request: Request, engine: Engine, budget: Budget, started: floa
     """For vocabularies where looking at every pair takes too long: tables for all labels, and pairs of as many labels as there is time for;
     of each pool the better of the two."""
     best: tuple[Tabled, list[PoolFound]] | None = None
-    for used in (ThresholdCubicPooled(), ThresholdCubic()):
+    candidates: tuple[Tabled, ...] = (ThresholdCubicPooled(), ThresholdCubic())
+    for used in candidates:
         if used.estimated_seconds(request.weights) < (1.0 if best is None else 0.5) * budget.left:
             try:
                 pools, _ = used.found(request.weights, request.question, used.factors(request), Budget(budget.left, request.stop))
@@ -141,23 +142,23 @@ def _with_tables(request: Request, engine: Engine, budget: Budget, started: floa
     operations = sum(pool.operations for pool in kept)
     measured = dict(pairwise.measured)
     measured["counting"] += operations
-    make_pairs = pairwise.make_ledger
-    assert make_pairs is not None and pairwise.length is not None
+    if not kept:
+        return pairwise
 
     def ledger() -> Ledger:
-        below = make_pairs()
-        return replace(below, lower=(*below.lower, *(pool.part() for pool in kept)), factors=used.factors(request))
+        upper = engine.upper_parts() if request.upper else None
+        lower = (*engine.lower_parts(), *(pool.part() for pool in kept))
+        return Ledger(request.question, request.weights.sha256, lower, upper, used.factors(request))
 
-    terms = pairwise.length.flops_breakdown.get("terms", 0)
-    breakdown = {**length.flops_breakdown, **({"terms": terms} if terms else {})} if kept else pairwise.length.flops_breakdown
+    terms = {} if pairwise.length is None else {"terms": pairwise.length.flops_breakdown.get("terms", 0)}
     return replace(
         pairwise,
         correct_at_least=pairwise.correct_at_least + claimed - sum(pool.failing for pool in kept),
-        arithmetic=f"{pairwise.arithmetic}; tables in interval arithmetic" if kept else pairwise.arithmetic,
+        arithmetic=f"{pairwise.arithmetic}; tables in interval arithmetic",
         measured=measured,
         integer_ops=pairwise.integer_ops + operations,
-        length=replace(length, flops_breakdown=breakdown),
-        make_ledger=ledger if kept else make_pairs,
+        length=replace(length, flops_breakdown={**length.flops_breakdown, **terms}),
+        make_ledger=ledger,
     )
 
 

@@ -19,7 +19,7 @@ from compactproofs.cores import available_cores
 from compactproofs.counting.count_up import unit_exponents
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import StrategyError
-from compactproofs.ledger.ledger import Ledger, Part
+from compactproofs.ledger.ledger import Leaf, Ledger, Part
 from compactproofs.ledger.verify import INTERVALS, upper_end, with_slack
 from compactproofs.model.weights import Weights
 from compactproofs.search.engine import fraction_of
@@ -124,13 +124,9 @@ class Tabled(AbstractStrategy):
 
     def with_choices(self, factors: Factors) -> Factors:
         """Hints, with this strategy's enclosures."""
-        return replace(
-            factors, direct_path=str(self.direct_path), attention_error=AttentionError(self.attention_error), blocks=self.blocks
-        )
+        return replace(factors, direct_path=str(self.direct_path), attention_error=AttentionError(self.attention_error), blocks=self.blocks)
 
-    def found(
-        self, weights: Weights, question: Question, factors: Factors, budget: Budget | None = None
-    ) -> tuple[list[PoolFound], float]:
+    def found(self, weights: Weights, question: Question, factors: Factors, budget: Budget | None = None) -> tuple[list[PoolFound], float]:
         """What these hints prove about every pool of every label; and the seconds of counting, summed over threads.
 
         Guarantee: the mass of a pool that fails is at most its `failing`, whatever the hints are.
@@ -189,10 +185,7 @@ class Tabled(AbstractStrategy):
     def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
         question, out = Question(task), weights.d_vocab_out
-        blank = Factors(
-            np.zeros(out), np.ones((out, out), dtype=np.int64) if self.weighted else None, np.zeros(out, dtype=np.int64) if self.pools else None
-        )
-        factors = self.with_choices(blank)
+        factors = self.with_choices(Factors.blank(weights, weighted=self.weighted, pooled=self.pools > 0))
         tables = FactoredTables(weights, question, factors, Counting(counter))
         for label in task.labels:
             subject = subject_of(question, label)
@@ -211,8 +204,6 @@ class Tabled(AbstractStrategy):
 
 def trivial_ledger(request: Request) -> Ledger:
     """Of a network with one output, which is always right."""
-    from compactproofs.ledger.ledger import Leaf
-
     parts = tuple(
         Part(label, tuple(request.question.label_automaton(label).tokens.tolist()), (), (Leaf(()),)) for label in request.task.labels
     )
