@@ -440,8 +440,8 @@ class Tables(NamedTuple):
     """[q][i]: the same for positions"""
     b_high: Rows
     tops: Row
-    """[q]: about 2^bits times the largest attention to a position, if the scores of positions are not shifted; any positive number is
-    sound""" meter: Meter
+    """[q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound"""
+    meter: Meter
 
 
 def tables(network: Network, question: Question, centre: Exact, meter: Meter) -> Tables:
@@ -1202,7 +1202,7 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     version = certificate.get("version")
     well_formed(
         version == VERSION and type(version) is int,
-        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew: compactproofs prove MODEL --certificate",
+        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew with 'compactproofs prove --certificate'",
     )
     names = "format version producer question model claim factors lower upper end"
     _, _, producer, _, model, claim, _, _, above, end = fields(certificate, names, "the certificate")
