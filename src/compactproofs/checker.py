@@ -1167,7 +1167,7 @@ def listed_mass(T: Tables, question: Question, leaf: Leaf, q: int, counters: lis
 
 def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -> int:
     """At least the mass of the accepted sequences that end in one of the queries."""
-    tokens = automaton.tokens
+    tokens = automaton.tokens or queries  # a class may have no tokens left, and no sequence
     nothing = [dict.fromkeys(tokens, 0)] * (T.k - 1) + [dict.fromkeys(queries, 0)]
     return count_up(0, nothing, question.masses, automaton, T.meter)
 

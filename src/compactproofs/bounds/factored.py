@@ -102,7 +102,7 @@ class Factors:
             directions=Directions(*(np.asarray(x, dtype=np.float64) for x in vars(directions).values())),
             direct_path=EXACT if self.direct_path == EXACT else DirectPath(self.direct_path),
             attention_error=AttentionError(self.attention_error),
-            blocks=bool(self.blocks),
+            blocks=bool(self.blocks) and self.centres is None,  # pools look at every token
         )
 
 

@@ -27,7 +27,7 @@ FINE = 256
 DEEPER = 4
 """The last position may be so many times deeper."""
 
-MOST_MANTISSA, MOST_EXPONENT, MOST_DEPTH = 1 << 16, 900, 1 << 28
+MOST_MANTISSA, MOST_EXPONENT, MOST_DEPTH = 1 << 16, 900, 1 << 24
 
 
 class Grid(NamedTuple):

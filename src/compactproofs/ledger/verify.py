@@ -92,7 +92,7 @@ class CompiledHarms:
         return bool(pairs.walk_upper(self.pair, output, masses, automaton) < 0.0)
 
     def decide(self, sequence: np.ndarray) -> int:
-        wrong = np.array([o for o in range(self.pair.G.shape[0]) if o != self.pair.label])
+        wrong = np.array([o for o in range(self.pair.G.shape[0]) if o != self.pair.label], dtype=np.int64)
         return int(pairs.decide(self.pair, wrong, sequence))
 
 
@@ -251,10 +251,12 @@ class Verification:
         self.numbers(part.label, part.order)
         if not part.queries or len(set(part.order)) != len(part.order) or len(part.leaves) != len(part.order) + 1:
             raise LedgerError(f"{where}: a part needs queries, an order of different tokens, and one leaf more than that")
-        for leaf in part.leaves:
-            for term in leaf.terms if leaf is not None else ():
+        for leaf in (leaf for leaf in part.leaves if leaf is not None):
+            for term in leaf.terms:
                 _require_grid(term.grid, self.weights.n_ctx, where)
                 self._require_outputs(term, part.label, where)
+            if len(set(leaf.listed)) != len(leaf.listed) or any(len(x) != self.weights.n_ctx for x in leaf.listed):
+                raise LedgerError(f"{where}: a sequence is listed twice, or is too short or too long")
 
     def _require_outputs(self, term: Term, label: int, where: str) -> None:
         match term:
@@ -349,14 +351,15 @@ class Verification:
             if leaf is None:
                 total += everything
                 continue
-            count, covered, counters = 0, set(harmless_everywhere), []
+            count, covered, counters = 0, set[int](), []
             for term in leaf.terms:
-                covered |= _covered(term, covered - harmless_everywhere, others)
+                covered |= _covered(term, covered, others)
                 h = harms.harms(term)
                 found, work = count_harms(h, _kernel_grid(term.grid), masses, automaton, False)
                 count, operations = count + (int(found) << unit), operations + int(work)
                 counters.append((h, term.grid))
-            if any(o not in covered and not harms.harmless(o, masses, automaton) for o in others):
+            rest = (o for o in others if o not in covered and o not in harmless_everywhere)
+            if not all(harms.harmless(o, masses, automaton) for o in rest):
                 total += everything
                 continue
             count -= self._listed(_Block(part, queries, harms), c, counters, pairs.RIGHT)
@@ -396,12 +399,9 @@ class Verification:
     def _listed(self, block: _Block, c: int, counters: list[tuple[np.ndarray, Grid]], verdict: int) -> int:
         """The mass of the listed sequences of a class that end in one of the queries: counted by a term, and decided as they should be."""
         part, queries, harms, leaf = block.part, block.queries, block.harms, block.part.leaves[c]
-        subject, mass, seen = self.subject(part.label), 0, set()
+        subject, mass = self.subject(part.label), 0
         tables = [integers(h, grid, verdict == pairs.WRONG) for h, grid in counters]
         for sequence in leaf.listed if leaf is not None else ():
-            if len(sequence) != len(subject.masses) or sequence in seen:
-                raise LedgerError(f"label {part.label}: the sequence {sequence!s:.80} is listed twice, or is too short or too long")
-            seen.add(sequence)
             numbers = self.numbers(part.label, sequence)
             if numbers[-1] not in queries:
                 continue

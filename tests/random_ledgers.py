@@ -1,0 +1,88 @@
+"""Ledgers from nowhere: random parts, classes, terms, grids and lists, about any question."""
+
+import numpy as np
+
+from compactproofs.bounds.factored import Factors
+from compactproofs.counting.grid import Grid
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler
+
+
+def random_ledger(weights, question, seed, *, factored=False, upper=True):
+    """Terms that may or may not cover the outputs, on grids that may or may not suit them."""
+    rng = np.random.default_rng(seed)
+    factors = random_factors(weights, rng) if factored else None
+    lower = [part for label in question.task.labels for part in _parts(weights, question, label, rng, factors is not None)]
+    above = [part for label in question.task.labels for part in _parts_above(weights, question, label, rng)] if upper else None
+    return Ledger(question, weights.sha256, tuple(lower), None if above is None else tuple(above), factors)
+
+
+def random_factors(weights, rng):
+    out, v = weights.d_vocab_out, weights.d_vocab
+    heavy = int(rng.choice([1, 10, 1 << 30]))
+    return Factors(
+        mu=rng.choice([0.0, 1.0, 100.0]) * rng.normal(size=out),
+        output_weights=None if rng.random() < 0.3 else rng.integers(1, heavy + 1, size=(out, out)),
+        centres=None if rng.random() < 0.4 else rng.integers(0, v, size=out),
+        blocks=bool(rng.random() < 0.2),
+    )
+
+
+def _parts(weights, question, label, rng, factored):
+    tokens = question.label_automaton(label).tokens
+    waiting = rng.permutation(tokens)
+    while len(waiting):
+        size = int(rng.choice([1, 1, 2, len(waiting)]))
+        queries, waiting = waiting[:size], waiting[size:]
+        if rng.random() < 0.9:
+            order = tuple(rng.permutation(tokens)[: int(rng.choice([0, 0, 1, 2]))].tolist())
+            leaves = tuple(_leaf(weights, question, label, rng, factored) for _ in range(len(order) + 1))
+            yield Part(int(label), tuple(sorted(queries.tolist())), order, leaves)
+
+
+def _leaf(weights, question, label, rng, factored):
+    if rng.random() < 0.05:
+        return None
+    others = [o for o in range(weights.d_vocab_out) if o != label]
+    if factored:
+        return Leaf((Factored(random_grid(weights, rng)),)) if others else Leaf(())
+    waiting, terms, covered = rng.permutation(others).tolist(), [], []
+    if rng.random() < 0.3:
+        waiting = waiting[: int(rng.integers(0, len(waiting) + 1))]
+    while waiting:
+        if covered and rng.random() < 0.4:
+            o = waiting.pop()
+            less = int(rng.choice([0, 1, rng.integers(1, 1 << 20)]))
+            terms.append(Apart(o, int(rng.choice(covered)), int(rng.integers(1, 1 << 20)), less, random_grid(weights, rng)))
+            covered.append(o)
+        else:
+            size = int(rng.choice([1, 2, len(waiting)]))
+            named, waiting = waiting[:size], waiting[size:]
+            w = tuple(int(x) for x in rng.integers(1, int(rng.choice([2, 10, 1 << 20])), size=len(named)))
+            terms.append(Joint(tuple(named), w, random_grid(weights, rng)))
+            covered += named
+    return Leaf(tuple(terms), _some_sequences(question, label, rng))
+
+
+def _parts_above(weights, question, label, rng):
+    tokens = question.label_automaton(label).tokens
+    others = [o for o in range(weights.d_vocab_out) if o != label]
+    for query in tokens.tolist():
+        order = tuple(rng.permutation(tokens)[: int(rng.choice([0, 0, 1, 2]))].tolist())
+        leaves = []
+        for _ in range(len(order) + 1):
+            terms = (Spoiler(int(rng.choice(others)), random_grid(weights, rng)),) if others and rng.random() < 0.8 else ()
+            leaves.append(Leaf(terms, _some_sequences(question, label, rng)))
+        yield Part(int(label), (query,), order, tuple(leaves))
+
+
+def _some_sequences(question, label, rng):
+    """Sequences from anywhere; those that may not be listed prove nothing, which is up to `verify`."""
+    if rng.random() < 0.5:
+        return ()
+    tokens, k = question.label_automaton(label).tokens, question.task.n_ctx
+    return tuple(tuple(row) for row in np.unique(rng.choice(tokens, size=(int(rng.integers(1, 6)), k)), axis=0).tolist())
+
+
+def random_grid(weights, rng):
+    offsets = tuple(int(x) for x in rng.integers(0, 256, size=weights.n_ctx)) if rng.random() < 0.5 else (0,) * weights.n_ctx
+    return Grid(int(rng.integers(1, 1 << 16)), int(rng.integers(-60, 40)), int(rng.choice([1, 5, 300, 20000])), offsets)
