@@ -16,6 +16,8 @@ INTRODUCTION = """# Costs, side by side with the paper's
 FLOPs of checking each proof at K=4, $v=64$, $d=32$, counted by running the proof on arrays without values, by the paper's conventions (elementwise operations one per entry, a product $(r\\times n)(n\\times c)$
 costs $rc(2n-1)$, indexing is free, search is not charged). Regenerate with `python benchmarks/compare_costs.py`.
 
+For threshold proofs the table has the part that depends on sizes only: tables, brackets, terms and harms of tables, every pool of queries included. Walks, harms of single terms, listed sequences and counting depend on the weights; `prove` adds them as executed ([what is charged](../explanation/threshold-proofs.md#10-cost)).
+
 Where we differ by more than 20 %, for these reasons:
 
 - **brute force**: the published 1.41e14 is an error of the counter; a forward pass per input is 8.5e11 (our kernel executes about 3.2e9).

@@ -43,14 +43,14 @@ rows: by the fit, and by the line through the two largest sizes, which is the mo
 **Estimates.** Threshold proofs are refused before they start if a formula says that they take longer than `--seconds`. It only decides what is worth starting: {_estimate(rows)}
 Give more seconds to run a refused proof.
 
-**Large counts.** Sequences are counted in 64-bit integers as long as $v^k<2^{{61}}$. From {beyond} on, counts are kept in units of a power of two, each rounded in the direction that keeps
+**Large counts.** Sequences are counted in 64-bit integers as long as $v^k<2^{{62}}$. From {beyond} on, counts are kept in units of a power of two and rounded up, which keeps
 the bound true. Nothing overflows, and there is no largest $k$ on this account.
 
-**Certificates.** The checker takes models with $v^2k\\le2^{{24}}$ and $k\\le512$ and certificates of at most $2^{{26}}$ bytes ([the limits](../certificate-format.md#trust)). Sizes and
+**Certificates.** The checker takes models with $k\\le512$ and fewer than $10^{{4000}}$ sequences and certificates of at most $2^{{26}}$ bytes, and meters its work ([the limits](../certificate-format.md#limits)). Sizes and
 times for the bundled models are [there too](../certificate-format.md#measured).
 
-**The largest model so far** has $v=512$, $k=20$ ($2^{{180}}$ inputs): `threshold-cubic-pooled` proves 0.9667 ([details](../explanation/threshold-proofs.md#8-measured)). Its certificate has
-14.6 MB and was checked in 157 s, on a busy machine.
+**The largest model so far** has $v=512$, $k=20$ ($2^{{180}}$ inputs): `threshold-cubic-pooled` proves 0.9667 ([details](../explanation/threshold-proofs.md#11-measured)). Its certificate (of format
+version 1) had 14.6 MB and was checked in 157 s, on a busy machine.
 
 **Reports.** The [proof explorer](../explanation/reading-a-report.md#where-proofs-lose) is left out of a report for more than {number(LARGEST_VOCABULARY)} tokens: its map has a cell for every pair of tokens."""
 

@@ -1,4 +1,4 @@
-"""One query and one label, compiled: the terms of every output, and harms made of them. Stands in for the array code of `ledger.blocks`.
+"""One query and one label, compiled: the terms of every output, and harms made of them. Stands in for the array code of `bounds.terms`.
 
 Terms. For query q, label m, output o, position i and token t
 

@@ -22,7 +22,7 @@ class Certificate:
 
     @property
     def correct_at_least(self) -> int:
-        """The claim. It can be a little less than the proof's own count; see docs/certificate-format.md."""
+        """The claim. It is what the checker finds; see docs/how-to/certify.md."""
         return int(self.content["claim"]["correct_at_least"])
 
     @property

@@ -27,7 +27,7 @@ class Readout(Enum):
     AFFINE = "affine"
     """Values and base are given as outputs."""
     CONVEX = "convex"
-    """Norms or an MLP follow, to be bounded by convex majorants and concave minorants (docs/explanation/blocks.md)."""
+    """Norms or an MLP follow, to be bounded by convex majorants and concave minorants. No bound is about it yet."""
 
 
 @dataclass(frozen=True)

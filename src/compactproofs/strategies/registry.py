@@ -1,4 +1,4 @@
-"""Every strategy there is, in one visible table. A name and its parameters recreate a strategy; certificates store just that."""
+"""Every strategy there is, in one visible table. A name and its parameters recreate a strategy."""
 
 from __future__ import annotations
 
