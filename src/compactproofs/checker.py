@@ -6,7 +6,7 @@ integers (`exp_minus`). Everything in a certificate is untrusted: a witness can 
 
     python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--work N]
 
-Exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error.
+Exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error, 130 interrupted.
 
 The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i = W_E[x_i] + W_pos[i],
 
@@ -1212,12 +1212,13 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     at_least, at_most, claimed_total = fields(claim, "correct_at_least correct_at_most total", "claim")
     at_least, total = natural(at_least, "claim.correct_at_least"), natural(claimed_total, "claim.total")
     at_most = None if at_most is None else natural(at_most, "claim.correct_at_most")
+    well_formed(at_most is None or at_most <= total, "claim.correct_at_most is larger than claim.total")
     well_formed((at_most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
     least, most, question = proven(certificate, network, work)
     holds(total == prod(map(sum, question.masses)), "the claim gives another total than the mass of all sequences")
     holds(at_least <= least, f"the certificate proves a mass of {least} right, less than the {at_least} claimed")
     if at_most is not None and most is not None:
-        holds(most <= at_most <= total, f"the certificate proves a mass of at most {most} of {total} right; {at_most} is claimed")
+        holds(most <= at_most, f"the certificate proves a mass of at most {most} right, more than the {at_most} claimed")
         holds(question.semantics == REAL, "upper bounds are proven about the real-number network only")
     at_most_too = "" if at_most is None else f" and at most {at_most}"
     about = (
@@ -1260,6 +1261,8 @@ def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -
 
 
 USAGE = "usage: python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--work N]"
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 OPTIONS = {"--n-heads": "n_heads", "--normalization": "normalization_type", "--work": "work"}
 
 
@@ -1283,12 +1286,18 @@ def main(words: list[str]) -> int:
     try:
         certificate, model, told = arguments_of(words)
         work = int(told.pop("work", MOST_WORK))
-        beside = Path(model).with_name("config.json")
+        well_formed(Path(model).is_file() or not Path(model).exists(), f"the model {model} is not a regular file")
+        beside = Path(model).parent.joinpath("config.json")
         config = read_bytes(str(beside), "configuration") if beside.is_file() else None
         network = read_safetensors(read_bytes(model, "model"), config, told)
         checked = check(read_bytes(certificate, "certificate"), network, work)
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))
+    except OSError as error:
+        checked = Checked(Verdict.MALFORMED, f"cannot read the model: {error.strerror}")
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
     lines = [f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)]
     for line in lines:
         sys.stdout.write("".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in line) + "\n")

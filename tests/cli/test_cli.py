@@ -11,6 +11,8 @@ from safetensors.numpy import save_file
 
 import compactproofs as cp
 from command import COMMAND, inside, refused, run
+from compactproofs.cli.output import NormalizationOption
+from compactproofs.model.config import NORMALIZATIONS
 from models import random_weights
 
 
@@ -161,12 +163,25 @@ def test_assumptions_are_printed_and_kept(tmp_path):
         (["train", "--out", "x", "--seeds", "5:1"], "expected a range such as 0:151"),
         (["train", "--out", "x", "--seeds", "abc"], "expected a range such as 0:151"),
         (["train", "--out", "x", "--task", "median"], "only the task 'max'"),
+        (["train", "--out", "x", "--seeds", "0:99999999999"], "99999999999 seeds are more than the 100000 that are possible at once"),
+        (["train", "--out", "x", "--d-vocab", "100000000"], "the tensors would take 25600016896 bytes"),
+        (["train", "--out", "x", "--d-vocab", "2000000"], "measuring the accuracy of max-of-4-v2000000 would take about"),
+        (["train", "--out", "x", "--n-ctx", "100000", "--d-vocab", "2"], "2^100000 input sequences: more than 10^4000"),
+        (["prove", "max-of-4", "--variant", "published"], "none of the strategies chosen comes in that variant"),
+        (["prove", "max-of-4", "--strategy", "cubic", "--variant", "both"], "none of the strategies chosen comes in that variant"),
+        (["prove", "max-of-4", "--strategy", "subcubic", "--variant", "published"], "none of the strategies chosen comes in that variant"),
+        (["prove", "max-of-4", "--family", "threshold", "--variant", "repaired"], "only the paper's subcubic ones do"),
     ],
 )
 def test_expected_errors_are_one_line_without_a_traceback(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in refused(*arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_lists_every_normalisation():
+    (option,) = NormalizationOption.__metadata__
+    assert option.metavar == "|".join(NORMALIZATIONS)
 
 
 def test_an_expected_error_of_a_real_process():

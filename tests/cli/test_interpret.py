@@ -55,5 +55,7 @@ def test_expected_errors_are_one_line(tmp_path):
         (["max-of-3"], "Bundled models: max-of-4"),
         (["max-of-10", "--exact-ablations"], "at most 2^25"),
         (["max-of-4", "--samples", 0], "samples=0 must be at least 1"),
+        (["max-of-4", "--exact-ablations", "--samples", 10], "give one or the other"),
+        (["max-of-4", "--exact-ablations", "--seed", 0], "give one or the other"),
     ):
         assert message in refused("interpret", *arguments)

@@ -1,10 +1,11 @@
 """`compactproofs report` as a user runs it."""
 
 import json
+import os
 
 import compactproofs as cp
 from command import refused, run
-from models import mostly_right
+from models import mostly_right, random_weights
 
 
 def test_a_model_and_then_its_results(tmp_path):
@@ -18,6 +19,20 @@ def test_a_model_and_then_its_results(tmp_path):
     assert data.pop("producer").startswith("compactproofs ")
     assert data == {"report": str(again), "bytes": page.stat().st_size, "models": ["small"], "figures": []}
     assert again.read_bytes() == page.read_bytes()
+
+
+def test_a_file_name_that_is_not_utf_8_has_a_page(tmp_path):
+    model = os.fsencode(tmp_path) + b"/odd\xff\x1b[31m.safetensors"
+    cp.save(random_weights(0), os.fsdecode(model))
+    run("report", os.fsdecode(model), "--out", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert r"<title>compactproofs: odd\udcff\x1b[31m</title>" in text and r"<h1>odd\udcff\x1b[31m</h1>" in text
+
+
+def test_options_about_a_model_are_refused_for_results(tmp_path):
+    (tmp_path / "x.results").mkdir()
+    for option in (["--seconds", 5], ["--n-heads", 1], ["--normalization", "none"]):
+        assert "are about a model" in refused("report", tmp_path / "x.results", *option)
 
 
 def test_expected_errors_are_one_line(tmp_path):

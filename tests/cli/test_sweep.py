@@ -142,6 +142,11 @@ def test_the_summary_counts_and_shows_failures(models, tmp_path):
         ([".", "--out", "out"], "no models in ."),
         ([".", "--out", "out", "--workers", "1", "--scheduler", "tcp://127.0.0.1:1"], "one or the other"),
         ([".", "--out", "out", "--csv", "nowhere/x.csv"], "does not exist"),
+        (
+            [".", "--out", "out", "--strategy", "cubic", "--scheduler", "nonsense"],
+            "is not an address; expected one such as tcp://HOST:8786",
+        ),
+        ([".", "--out", "out", "--strategy", "cubic", "--variant", "published"], "none of the strategies chosen comes in that variant"),
         ([".", "--out", "out", "--strategy", "nonsense"], "known strategies"),
         ([".", "--out", "out", "--family", "nonsense"], "families: "),
     ],

@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 import compactproofs as cp
 from command import run
-from compactproofs.cli.output import printable
+from compactproofs.text import printable
 from models import random_weights
 
 PAINT = "\x1b[2K\raccepted: all of it\x1b[8m\x9b31m\u202e\u2028\n"

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactproofs.cli.destination import make_folder, mentions_us
+from compactproofs.cli.destination import is_page, make_folder
 from compactproofs.cli.output import ForceOption, JsonOption, Output, brief_integer, progress_bar
 
 if TYPE_CHECKING:
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 def demo(json_path: JsonOption = None, force: ForceOption = False) -> None:
     """A tour on bundled models: an exact theorem, shorter ones, a certificate, and what to do where brute force cannot go. No training."""
     output = Output(json_path, force=force)
-    place = output.destination("the demo's", make_folder("the demo's", Path("demo")) / "report.html", mentions_us)
+    place = output.destination("the demo's", make_folder("the demo's", Path("demo")) / "report.html", is_page)
     from compactproofs.certificates.checking import check
     from compactproofs.measuring import accuracy
     from compactproofs.model.zoo import zoo, zoo_record
     from compactproofs.proving import prove, prove_many
+    from compactproofs.reports.results import require_results_folder
     from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.subcubic import Subcubic
     from compactproofs.strategies.threshold import ThresholdCubic, ThresholdCubicPooled
 
+    require_results_folder(place.path.with_suffix(".results"), force)
     small, large = zoo("max-of-4"), zoo("max-of-20")
     record = zoo_record("max-of-4")
     recipe = f"seed {record['seed']}, {record['recipe']['steps']} steps"

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from compactproofs.errors import CompactProofsError
 
 PRODUCER = "compactproofs"
 """What our files say who wrote them."""
 
+_CERTIFICATE = "compactproofs-certificate"
 _LOOKED_AT = 1 << 26
+_BEGINNING = 2048
+"""Bytes within which pages and figures say what they are."""
+
+Made = TypeVar("Made")
 
 Recognise = Callable[[bytes], bool]
 """Whether the content of a file is of the kind that we write to that place."""
@@ -36,13 +44,21 @@ class Destination:
 
     def write(self, data: bytes) -> None:
         """Write the whole file or nothing."""
-        from compactproofs.model.files import write_atomically
+        self.fill(lambda path: path.write_bytes(data))
+
+    def fill(self, make: Callable[[Path], Made]) -> Made:
+        """Have `make` write a file and put it here, whole or not at all; /dev/stdout and its like get a copy. Returns what `make` does."""
+        from compactproofs.model.files import whole
 
         try:
-            if self.path.exists() and not self.path.is_file():  # /dev/stdout and its like
-                self.path.write_bytes(data)
-            else:
-                write_atomically(self.path.resolve(), data)
+            if self.path.exists() and not self.path.is_file():
+                with tempfile.TemporaryDirectory() as folder:
+                    made = make(Path(folder) / "made")
+                    with (Path(folder) / "made").open("rb") as source, self.path.open("wb") as target:
+                        shutil.copyfileobj(source, target)
+                return made
+            with whole(self.path.resolve()) as temporary:
+                return make(temporary)
         except OSError as error:
             raise self._error(f"cannot write ({error.strerror}); nothing was written") from None
 
@@ -89,7 +105,12 @@ def is_json_of_ours(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     objects = found if isinstance(found, list) else [found]
-    return all(isinstance(each, dict) and str(each.get("producer")).startswith(PRODUCER) for each in objects)
+    return bool(objects) and all(isinstance(each, dict) and _is_result(each) for each in objects)
+
+
+def _is_result(found: dict[str, object]) -> bool:
+    """Certificates have a producer too; what they prove is worth more than to be replaced by a measurement."""
+    return str(found.get("producer")).startswith(f"{PRODUCER} ") and found.get("format") != _CERTIFICATE
 
 
 def is_certificate(data: bytes) -> bool:
@@ -98,12 +119,32 @@ def is_certificate(data: bytes) -> bool:
         found = json.loads(data)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("format") == "compactproofs-certificate"
+    return isinstance(found, dict) and found.get("format") == _CERTIFICATE
 
 
-def mentions_us(data: bytes) -> bool:
-    """Whether a page or a figure names us as its maker."""
-    return b'content="compactproofs' in data or b"compactproofs figure" in data
+def is_page(data: bytes) -> bool:
+    """Whether this is an HTML page that names us as its generator, at its beginning."""
+    return data.startswith(b"<!doctype html>") and b'<meta name="generator" content="compactproofs ' in data[:_BEGINNING]
+
+
+def is_figure(data: bytes) -> bool:
+    """Whether this is a figure of ours: an SVG or PNG with our title in its metadata."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return b"Title\0compactproofs figure" in _png_texts(data)
+    return data.startswith(b"<?xml") and b"<svg" in data[:_BEGINNING] and b"<dc:title>compactproofs figure</dc:title>" in data[:_BEGINNING]
+
+
+def _png_texts(data: bytes) -> list[bytes]:
+    """The text chunks that stand before the image."""
+    texts, at = [], 8
+    while at + 8 <= len(data):
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        if kind == b"IDAT":
+            break
+        if kind == b"tEXt":
+            texts.append(data[at + 8 : at + 8 + size])
+        at += size + 12
+    return texts
 
 
 def is_csv_of_ours(data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 def interpret(
     model: Annotated[str, typer.Argument(metavar="MODEL|DIR", help="A bundled model, a model file, or a folder of .safetensors files.")],
-    samples: Annotated[int, typer.Option("--samples", metavar="N", help="Random sequences per ablation.")] = 200_000,
+    samples: Annotated[int | None, typer.Option("--samples", metavar="N", help="Random sequences per ablation; by default 200000.")] = None,
     exact_ablations: Annotated[
         bool,
         typer.Option("--exact-ablations", help="Evaluate all sequences (at most 2^25) for every ablation; a minute at max-of-4."),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     json_path: JsonOption = None,
@@ -33,14 +34,21 @@ def interpret(
     These are measurements in float64, not theorems. For a folder of max-of-4 models the published numbers stand beside.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
-    from compactproofs.interpretation import interpret as measure
+    from compactproofs.interpretation import interpret
+    from compactproofs.interpretation.ablations import DEFAULT_SAMPLES
     from compactproofs.model.files import load
     from compactproofs.model.zoo import ZOO_NAMES, resolve
 
+    if exact_ablations and (samples, seed) != (None, None):
+        raise CompactProofsError(
+            "--exact-ablations evaluates all sequences: --samples and --seed are about a sample, give one or the other"
+        )
+    wanted = DEFAULT_SAMPLES if samples is None else samples
+    measure = partial(interpret, samples=wanted, exact_ablations=exact_ablations, seed=seed or 0)
     if model in ZOO_NAMES or not Path(model).is_dir():
         weights = resolve(model, n_heads=n_heads, normalization=normalization)
         output.assumptions(weights.assumptions)
-        measured = measure(weights, samples=samples, exact_ablations=exact_ablations, seed=seed)
+        measured = measure(weights)
         _show_model(output, measured)
         output.result(measured.as_json())
         return
@@ -50,11 +58,7 @@ def interpret(
     models = []
     with progress_bar("measuring models") as progress:
         for path in paths:
-            models.append(
-                measure(
-                    load(path, n_heads=n_heads, normalization=normalization), samples=samples, exact_ablations=exact_ablations, seed=seed
-                )
-            )
+            models.append(measure(load(path, n_heads=n_heads, normalization=normalization)))
             if progress is not None:
                 progress(len(models), len(paths))
     for assumption in dict.fromkeys(a for measured in models for a in measured.assumptions):

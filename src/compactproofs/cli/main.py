@@ -53,8 +53,15 @@ app.command("sweep")(sweep.sweep)
 app.command("reproduce")(reproduce.reproduce)
 
 
+def _open_closed_streams() -> None:
+    """A stream that was closed (`>&-`) takes text and loses it, as /dev/null does."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+
 def main() -> None:
     """Run the command; expected errors are one line on standard error and exit code 2, an interrupt ends it at once with 130."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

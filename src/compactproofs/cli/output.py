@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from compactproofs.cli.destination import PRODUCER, Destination, Recognise, is_json_of_ours
 from compactproofs.errors import CompactProofsError
+from compactproofs.text import printable
 from compactproofs.version import __version__
+
+if TYPE_CHECKING:
+    from compactproofs.strategies.base import AbstractStrategy
 
 JsonOption = Annotated[
     str | None,
@@ -32,17 +37,12 @@ HeadsOption = Annotated[
 
 NormalizationOption = Annotated[
     str | None,
-    typer.Option("--normalization", metavar="none|LN|LNPre|RMS", help="Normalisation, where the model file cannot tell. Supported: none."),
+    typer.Option(
+        "--normalization", metavar="none|LN|LNPre|RMS|RMSPre", help="Normalisation, where the model file cannot tell. Supported: none."
+    ),
 ]
 
 TaskOption = Annotated[str, typer.Option("--task", metavar="SPEC", help="What the right output is. Known: max.")]
-
-
-def printable(text: str) -> str:
-    """The text with every character that is not printable written as an escape, so that no file can move the cursor or colour a verdict."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def require_seconds(seconds: float) -> None:
@@ -51,10 +51,26 @@ def require_seconds(seconds: float) -> None:
         raise CompactProofsError(f"--seconds {seconds:g}: expected a positive number")
 
 
+def require_variant_of_use(variant: str | None, chosen: Sequence[AbstractStrategy]) -> None:
+    """Raise if `--variant` was given and none of the strategies has that variant: it would change nothing."""
+    wanted = ("published",) if variant == "published" else ("published", "repaired")
+    if variant is not None and not any(strategy.variant in wanted for strategy in chosen):
+        raise CompactProofsError(
+            f"--variant {variant}: none of the strategies chosen comes in that variant, only the paper's subcubic ones do"
+        )
+
+
 def inputs_of(*paths: str | Path) -> list[Path]:
-    """Files that a command reads, as far as they exist: the given ones, and what stands beside a model."""
-    named = [Path(path) for path in paths]
-    return [file for path in named for file in (path, path.parent / "config.json") if len(str(file)) < 4096 and file.is_file()]
+    """Files that a command reads, as far as they exist: the given ones, models in given folders, and what stands beside a model."""
+    named = [file for path in paths if len(str(path)) < 4000 for file in _files_at(Path(path))]
+    beside = dict.fromkeys(file.parent / "config.json" for file in named)
+    return [file for file in (*named, *beside) if file.is_file()]
+
+
+def _files_at(path: Path) -> list[Path]:
+    from compactproofs.model.files import model_files
+
+    return model_files(path) if path.is_dir() else [path]
 
 
 class Output:
@@ -63,6 +79,8 @@ class Output:
     def __init__(self, json_path: str | None, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
         self._force, self._taken = force, list(inputs)
         self._to_stdout = json_path == "-"
+        if self._to_stdout and getattr(sys.stdout, "name", None) == os.devnull:
+            raise CompactProofsError("--json -: standard output is closed")
         self._json = None if json_path in (None, "-") else self.destination("--json", str(json_path), is_json_of_ours)
 
     def destination(self, option: str, path: str | Path, ours: Recognise) -> Destination:
@@ -103,8 +121,11 @@ class Output:
             typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
     def result(self, data: dict[str, Any] | list[dict[str, Any]]) -> None:
-        """The machine-readable result, if asked for. Every object says who produced it, so that we know our own files again."""
-        if self._json is None and not self._to_stdout:
+        """The machine-readable result, if asked for. Every object says who produced it, so that we know our own files again.
+
+        An empty list, which could be anybody's, is not written to a file: what an earlier run wrote there stays.
+        """
+        if not self._to_stdout and (self._json is None or not data):
             return
         producer = {"producer": f"{PRODUCER} {__version__}"}
         signed = [each | producer for each in data] if isinstance(data, list) else data | producer

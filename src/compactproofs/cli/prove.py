@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from compactproofs.cli.output import (
     note,
     progress_bar,
     require_seconds,
+    require_variant_of_use,
 )
 from compactproofs.errors import CertificateError
 
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from compactproofs.model.weights import Weights
     from compactproofs.strategies.base import AbstractStrategy, Proof
     from compactproofs.tasks import AbstractTask
+
+
+Places = dict[str, Destination]
+"""By the label of a strategy: where its certificate goes."""
 
 
 def prove(
@@ -39,8 +45,8 @@ def prove(
     every: Annotated[bool, typer.Option("--all", help="Run every strategy.")] = False,
     family: Annotated[str | None, typer.Option("--family", metavar="F", help="Run every strategy of one family.")] = None,
     variant: Annotated[
-        str, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired, published or both.")
-    ] = "repaired",
+        str | None, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired (the default), published or both.")
+    ] = None,
     max_flops: Annotated[float | None, typer.Option("--max-flops", metavar="N", help="Keep to strategies within this many FLOPs.")] = None,
     seconds: Annotated[
         float, typer.Option("--seconds", help="Budget of threshold-best; do not run another strategy that would take longer.")
@@ -107,7 +113,7 @@ def prove(
     output.result(results)
 
 
-def _place(output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy]) -> Destination | Path | None:
+def _place(output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy]) -> Destination | Places | None:
     """Where certificates go: a file for one strategy, else a folder. What cannot work is refused before anything is proven."""
     from compactproofs.certificates.writer import require_certifiable, require_semantics
 
@@ -119,10 +125,17 @@ def _place(output: Output, certificate: str | None, semantics: str, chosen: list
     if len(chosen) == 1:
         require_certifiable(chosen[0])
         return output.destination("--certificate", certificate, is_certificate)
-    return make_folder("--certificate (of several strategies)", Path(certificate))
+    folder = make_folder("--certificate (of several strategies)", Path(certificate))
+    places = {}
+    for strategy in chosen:
+        with suppress(CertificateError):
+            require_certifiable(strategy)
+            path = folder / f"{strategy.label.replace('/', '.')}.cert.json"
+            places[strategy.label] = output.destination("--certificate", path, is_certificate)
+    return places
 
 
-def _write(output: Output, proof: Proof, place: Destination | Path, semantics: str) -> dict[str, Any]:
+def _write(output: Output, proof: Proof, place: Destination | Places, semantics: str) -> dict[str, Any]:
     """Write one certificate; with several, a proof that has none is listed with the reason."""
     try:
         certificate = proof.certificate if semantics == "real" else proof.certify(semantics)
@@ -131,8 +144,8 @@ def _write(output: Output, proof: Proof, place: Destination | Path, semantics: s
             raise
         output.say(f"no certificate for {proof.label}: {error}")
         return {"path": None, "reason": str(error)}
-    if isinstance(place, Path):
-        place = output.destination("--certificate", place / f"{proof.label.replace('/', '.')}.cert.json", is_certificate)
+    if not isinstance(place, Destination):
+        place = place[proof.label]
     place.write(certificate.data)
     at_least = certificate.correct_at_least
     share = f"at least {at_least} of {certificate.total} sequences ({at_least / certificate.total:.6f})"
@@ -149,13 +162,16 @@ def _write(output: Output, proof: Proof, place: Destination | Path, semantics: s
     }
 
 
-def _chosen(names: list[str], every: bool, family: str | None, variant: str, max_flops: float | None) -> list[AbstractStrategy]:
+def _chosen(names: list[str], every: bool, family: str | None, variant: str | None, max_flops: float | None) -> list[AbstractStrategy]:
     from compactproofs.strategies.registry import DEFAULT, all_strategies, named_strategies, strategy
 
-    picked = named_strategies(names, variant)
+    wanted = "repaired" if variant is None else variant
+    picked = named_strategies(names, wanted)
     if every or family is not None or (max_flops is not None and not names):
-        picked += [s for s in all_strategies(family, variant) if s not in picked]
-    return picked or [strategy(DEFAULT)]
+        picked += [s for s in all_strategies(family, wanted) if s not in picked]
+    chosen = picked or [strategy(DEFAULT)]
+    require_variant_of_use(variant, chosen)
+    return chosen
 
 
 def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Weights, task: AbstractTask) -> list[AbstractStrategy]:

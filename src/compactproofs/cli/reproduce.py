@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from compactproofs.cli.destination import make_folder
-from compactproofs.cli.output import ForceOption, JsonOption, Output, note, progress_bar
+from compactproofs.cli.output import ForceOption, JsonOption, Output, inputs_of, note, progress_bar
 from compactproofs.errors import CompactProofsError
 
 
@@ -27,7 +27,7 @@ def reproduce(
 
     Interrupt it, even with kill -9, and run it again to go on.
     """
-    output = Output(json_path, force=force)
+    output = Output(json_path, force=force, inputs=inputs_of(out))
     from compactproofs.reproduction.configurations import configurations
     from compactproofs.reproduction.run import run_configuration
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compactproofs.cli.destination import is_csv_of_ours, make_folder
-from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, NormalizationOption, Output, note, progress_bar
+from compactproofs.cli.output import (
+    ForceOption,
+    HeadsOption,
+    JsonOption,
+    NormalizationOption,
+    Output,
+    inputs_of,
+    note,
+    progress_bar,
+    require_variant_of_use,
+)
 
 if TYPE_CHECKING:
     from compactproofs.strategies.base import AbstractStrategy
@@ -25,7 +35,9 @@ def sweep(
         typer.Option("--strategy", metavar="NAME", help="Strategy to run; may be repeated. By default all of them."),
     ] = None,
     family: Annotated[str | None, typer.Option("--family", metavar="F", help="Run every strategy of one family.")] = None,
-    variant: Annotated[str, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired, published or both.")] = "both",
+    variant: Annotated[
+        str | None, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired, published or both (the default).")
+    ] = None,
     upper: Annotated[bool, typer.Option("--upper", help="Prove upper bounds on accuracy too.")] = False,
     seconds: Annotated[
         float, typer.Option("--seconds", help="Limit for a single strategy and for exact accuracy; beyond it accuracy is sampled.")
@@ -46,7 +58,7 @@ def sweep(
     Each model gives one Parquet part, written whole or not at all. Interrupt the sweep, even with kill -9, and run it again to go on.
     Whatever fails is a row with its reason; the rest goes on.
     """
-    output = Output(json_path, force=force)
+    output = Output(json_path, force=force, inputs=inputs_of(folder))
     from compactproofs.errors import SweepError
     from compactproofs.model.config import Told
     from compactproofs.sweeps.executors import AbstractWorkers, DaskScheduler, LocalPool
@@ -56,15 +68,13 @@ def sweep(
 
     if workers is not None and scheduler is not None:
         raise SweepError("--workers are processes of this machine and --scheduler has its own: give one or the other")
-    if csv is not None:
-        output.destination("--csv", csv, is_csv_of_ours)
+    table = None if csv is None else output.destination("--csv", csv, is_csv_of_ours)
     import_duckdb()
+    source: AbstractWorkers = LocalPool(workers) if scheduler is None else DaskScheduler(scheduler)
     told = Told(n_heads, normalization)
     plan = plan_sweep(folder, _chosen(strategy or [], family, variant), told, upper=upper, seconds=seconds)
     make_folder("--out", out)
-    source: AbstractWorkers = LocalPool(workers)
-    if scheduler is not None:
-        source = DaskScheduler(scheduler)
+    if isinstance(source, DaskScheduler):
         note(f"asking the scheduler at {scheduler} for workers, for at most {source.patience:g} s")
     try:
         with progress_bar(f"{len(plan.models)} models x {len(plan.work.strategies)} strategies", unit="models") as progress:
@@ -75,18 +85,20 @@ def sweep(
     output.say(f"{summary.done} done, {summary.skipped} skipped, {summary.failed} failed in {summary.seconds:.1f} s; results: {out}")
     failures = _failures(out, plan.work) if summary.failed_rows else []
     _show(output, failures, out)
-    if csv is not None:
-        output.say(f"{csv}: {export_csv(out, csv, plan.work)} rows")
+    if table is not None:
+        output.say(f"{csv}: {table.fill(lambda path: export_csv(out, path, plan.work))} rows")
     counts = {"models": len(plan.models), "strategies": len(plan.work.strategies)}
     output.result({**counts, **summary.as_json(), "out": str(out), "csv": csv, "failures": failures})
 
 
-def _chosen(names: list[str], family: str | None, variant: str) -> list[AbstractStrategy]:
+def _chosen(names: list[str], family: str | None, variant: str | None) -> list[AbstractStrategy]:
     from compactproofs.strategies.registry import all_strategies, named_strategies
 
-    picked = named_strategies(names, variant)
+    wanted = "both" if variant is None else variant
+    picked = named_strategies(names, wanted)
     if family is not None or not names:
-        picked += [s for s in all_strategies(family, variant) if s not in picked]
+        picked += [s for s in all_strategies(family, wanted) if s not in picked]
+    require_variant_of_use(variant, picked)
     return picked
 
 

@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from compactproofs.cli.destination import make_folder
-from compactproofs.cli.output import ForceOption, JsonOption, Output, note, progress_bar
+from compactproofs.cli.output import ForceOption, JsonOption, Output, inputs_of, note, progress_bar
 from compactproofs.errors import CompactProofsError
+from compactproofs.memory import require_memory
+
+_TABLES = 4
+"""So many tables of tokens times outputs are in memory while accuracy is measured."""
 
 
 def train(
@@ -29,12 +33,13 @@ def train(
 
     A seed's weights do not depend on which other seeds are trained with it. Interrupt it and run it again to go on.
     """
-    output = Output(json_path, force=force)
+    output = Output(json_path, force=force, inputs=inputs_of(out))
     wanted = parse_seeds(seeds)
     from compactproofs.measuring import accuracy
     from compactproofs.model.training import Recipe, train_seeds
 
     recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, d_head=d_head, steps=steps, task=task)
+    require_memory(_TABLES * 8 * d_vocab**2, f"measuring the accuracy of {recipe.name}", "choose a smaller --d-vocab")
     make_folder("--out", out)
     try:
         with progress_bar(f"training {len(wanted)} x {recipe.name}") as progress:
@@ -68,12 +73,18 @@ def train(
     output.result(rows)
 
 
+MOST_SEEDS = 100_000
+"""More than anybody trains at once."""
+
+
 def parse_seeds(text: str) -> list[int]:
     """`0:151` or `1,2,3` to a list without repetitions."""
     try:
         if ":" in text:
-            start, stop = text.split(":")
-            seeds = list(range(int(start or 0), int(stop)))
+            start, stop = (int(part or 0) for part in text.split(":"))
+            if stop - start > MOST_SEEDS:
+                raise CompactProofsError(f"--seeds {text!r}: {stop - start} seeds are more than the {MOST_SEEDS} that are possible at once")
+            seeds = list(range(start, stop))
         else:
             seeds = [int(part) for part in text.split(",")]
     except ValueError:

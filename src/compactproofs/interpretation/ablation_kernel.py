@@ -42,15 +42,14 @@ def exp_near_zero(x: float) -> float:
 
 @kernel
 @no_type_check
-def evaluate(sequences: Any, EQKE: Any, EQKP: Any, EVOU: Any, PVOU: Any, EU: Any, tie: float) -> tuple[int, float]:
-    """How many sequences (one per row) have the largest logit, by more than `tie`, at their largest token; and the sum of its -log p."""
+def evaluate(sequences: Any, EQKE: Any, EQKP: Any, EVOU: Any, PVOU: Any, EU: Any, tie: float, loss: float) -> tuple[int, float]:
+    """How many sequences (one per row) have the largest logit, by more than `tie`, at their largest token; and `loss` plus its -log p's."""
     n_ctx = sequences.shape[1]
     n_out = EU.shape[1]
     attention = np.empty(n_ctx)
     logits = np.empty(n_out)
     terms = np.empty(n_out)
     correct = 0
-    loss = 0.0
     for row in range(sequences.shape[0]):
         query = sequences[row, n_ctx - 1]
         label = 0

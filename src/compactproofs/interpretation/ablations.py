@@ -11,9 +11,11 @@ the logits depend on the query only, the result is exact in any case.
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,12 @@ MOST_SEQUENCES = 2**25
 """At most so many sequences are enumerated."""
 
 _BATCH = 2**15
+_PORTION = 2**26
+"""Operations after which a batch may be given up: a tenth of a second or so."""
 _TIE = 1e-9
+
+Outcome = list[tuple[int, float]]
+"""For each subset that is not free: how many sequences are right, and the sum of their losses."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +101,28 @@ def ablations(weights: Weights, *, samples: int = DEFAULT_SAMPLES, exact: bool =
     tables = centred_tables(weights)
     tie = _TIE * max(float(np.abs(table).max()) for table in (tables.EVOU, tables.PVOU, tables.EU))
     wanted = [(subset, _without(tables, subset)) for subset in SUBSETS]
+    generator = np.random.default_rng(seed)
+    portion = max(1, _PORTION // ((weights.n_ctx + 20) * weights.d_vocab_out))
 
-    drawn = None if everything else np.random.default_rng(seed).integers(0, weights.d_vocab, size=(samples, weights.n_ctx))
+    def batches() -> Iterator[np.ndarray]:
+        for start in range(0, evaluated, _BATCH):
+            stop = min(start + _BATCH, evaluated)
+            size = (stop - start, weights.n_ctx)
+            yield _decoded(start, stop, weights) if everything else generator.integers(0, weights.d_vocab, size=size)
 
-    def run(start: int) -> list[tuple[int, float]]:
-        stop = min(start + _BATCH, evaluated)
-        batch = _decoded(start, stop, weights) if drawn is None else drawn[start:stop]
-        return [evaluate(batch, t.EQKE, t.EQKP, t.EVOU, t.PVOU, t.EU, tie) for subset, t in wanted if not _query_only(subset)]
+    def run(batch: np.ndarray, stopped: Callable[[], bool]) -> Outcome:
+        sums = []
+        for t in (t for subset, t in wanted if not _query_only(subset)):
+            correct, loss = 0, 0.0
+            for start in range(0, len(batch), portion):
+                if stopped():
+                    return []
+                right, loss = evaluate(batch[start : start + portion], t.EQKE, t.EQKP, t.EVOU, t.PVOU, t.EU, tie, loss)
+                correct += right
+            sums.append((correct, loss))
+        return sums
 
-    with ThreadPoolExecutor(available_cores()) as pool:
-        outcomes = list(pool.map(run, range(0, evaluated, _BATCH)))
-    sums = iter(zip(*outcomes, strict=True))
+    sums = iter(zip(*_in_threads(run, batches()), strict=True))
     shares = _query_label_shares(weights)
     results = []
     for subset, zeroed in wanted:
@@ -116,6 +134,23 @@ def ablations(weights: Weights, *, samples: int = DEFAULT_SAMPLES, exact: bool =
             loss = math.fsum(part / evaluated for _, part in counts)
         results.append(Ablation(subset, accuracy, loss))
     return Ablations(tuple(results), "enumeration" if everything else "sampling", evaluated, None if everything else seed)
+
+
+def _in_threads(run: Callable[[np.ndarray, Callable[[], bool]], Outcome], batches: Iterable[np.ndarray]) -> Iterator[Outcome]:
+    """Outcomes in order, from all cores; few batches are in memory at a time. Ctrl-C waits for the portions that are running."""
+    threads, stop = available_cores(), threading.Event()
+    waiting = iter(batches)
+    pending: list[Future[Outcome]] = []
+    pool = ThreadPoolExecutor(threads)
+    try:
+        while True:
+            pending += [pool.submit(run, batch, stop.is_set) for batch in islice(waiting, 2 * threads - len(pending))]
+            if not pending:
+                return
+            yield pending.pop(0).result()
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def centred_tables(weights: Weights) -> Circuits[np.ndarray]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,15 @@ from compactproofs.model.layouts import recognise
 from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
 from compactproofs.model.weights import Weights
 
+SUFFIXES = (".safetensors", ".pth", ".pt")
+"""Files of these kinds are models."""
+
 _CONFIG_SIZE_LIMIT = 2**20
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The model files in a folder and the folders in it, sorted; hidden ones are not meant."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith("."))
 
 
 def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None) -> Weights:
@@ -59,7 +68,7 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
         raise ModelError(f"{path} has {size} bytes; a model of the supported kind is far smaller than {SIZE_LIMIT}")
     if path.suffix == ".safetensors":
         tensors, config = _read_safetensors(path)
-    elif path.suffix in (".pth", ".pt"):
+    elif path.suffix in SUFFIXES:
         tensors, config = read_torch(path)
     else:
         raise ModelError(f"{path}: unknown kind of file {path.suffix!r}; expected .safetensors, .pth or .pt")
@@ -129,16 +138,27 @@ def save(weights: Weights, path: str | os.PathLike[str], training: Mapping[str, 
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write through a temporary file in the same folder, so that readers never see half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
+    """Write the whole file or nothing, so that readers never see half of it."""
+    with whole(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A name in the same folder to write to; the file takes its place, and is on the disk, when the block ends well.
+
+    A file that is replaced keeps its permissions; a new one has the user's usual ones.
+    """
+    temporary = path.with_name(f".{uuid.uuid4().hex[:12]}.tmp")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        temporary.chmod(0o644)
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        if path.exists():
+            temporary.chmod(path.stat().st_mode & 0o7777)
         temporary.replace(path)
     except BaseException:
-        temporary.unlink()
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -146,7 +166,14 @@ def training_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The training record that `save` stored, or an empty dict."""
     with safe_open(path, framework="np") as file:
         record = (file.metadata() or {}).get("training")
-    parsed: dict[str, Any] = json.loads(record) if record else {}
+    if not record:
+        return {}
+    try:
+        parsed = json.loads(record)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: the training record in the metadata is not JSON ({error})") from None
+    if not isinstance(parsed, dict):
+        raise ModelError(f"{path}: the training record in the metadata is a JSON {type(parsed).__name__}; expected an object")
     return parsed
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,13 +31,23 @@ def read_torch(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelError(
-            f"{path} cannot be read as plain tensors ({first}). Nothing in it was executed; save the state dict alone, best as .safetensors"
+            f"{path} cannot be read as plain tensors ({_reason(error)}). Nothing in it was executed; save the state dict alone "
+            "(model.state_dict()), best as .safetensors"
         ) from None
     if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
         raise ModelError(f"{path} holds a {type(state).__name__}; expected a state dict (names to tensors)")
     return dense(state), {}
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a file, without torch's advice to execute it."""
+    found = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
+    if found is not None:
+        return f"it holds an object of the class {found[1]}"
+    if isinstance(error, pickle.UnpicklingError):
+        return "it holds more than tensors, or is damaged"
+    return str(error).splitlines()[0] if isinstance(error, OSError | RuntimeError) and str(error) else "it is damaged or of another kind"
 
 
 def _refuse_zip_bomb(path: Path) -> None:

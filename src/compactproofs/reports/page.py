@@ -5,13 +5,21 @@ from __future__ import annotations
 import html
 import json
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from compactproofs.errors import MissingExtraError
 from compactproofs.interpretation.explanations import SECTIONS
 from compactproofs.reports import distribution, figures
 from compactproofs.reports.results import ModelResults
+from compactproofs.text import printable
 from compactproofs.version import __version__
+
+
+def escaped(text: object) -> str:
+    """Text for HTML: no tags, and no characters that cannot be seen."""
+    return html.escape(printable(str(text)))
+
 
 Sections = list[tuple[str, str, str]]
 """Identifier, title and HTML of each section."""
@@ -21,14 +29,14 @@ def page(models: list[ModelResults]) -> str:
     """The whole report: of one model with everything, of several with distributions."""
     sections, data = _one_model(models[0]) if len(models) == 1 else _many_models(models)
     title = models[0].summary["name"] if len(models) == 1 else f"{len(models)} models"
-    navigation = "".join(f'<a href="#{name}">{html.escape(text)}</a>' for name, text, _ in sections)
-    body = "".join(f'<section id="{name}"><h2>{html.escape(text)}</h2>{content}</section>' for name, text, content in sections)
+    navigation = "".join(f'<a href="#{name}">{escaped(text)}</a>' for name, text, _ in sections)
+    body = "".join(f'<section id="{name}"><h2>{escaped(text)}</h2>{content}</section>' for name, text, content in sections)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="generator" content="compactproofs {__version__}">'
-        f"<title>compactproofs: {html.escape(title)}</title><style>{_asset('report.css')}</style></head><body>"
-        f'<a class="skip" href="#main">Skip to content</a><header><p class="brand">compactproofs</p><h1>{html.escape(title)}</h1>'
+        f"<title>compactproofs: {escaped(title)}</title><style>{_asset('report.css')}</style></head><body>"
+        f'<a class="skip" href="#main">Skip to content</a><header><p class="brand">compactproofs</p><h1>{escaped(title)}</h1>'
         f'<nav aria-label="Sections">{navigation}</nav></header><main id="main">{body}</main>'
         f'<script type="application/json" id="data">{_inline(data)}</script>'
         f"<script>{_plotly()}</script><script>{_asset('report.js')}</script>"
@@ -96,12 +104,12 @@ def _summary(results: ModelResults) -> str:
         else f"between {low:.6f} and {high:.6f} with {100 * truth['confidence']:g} % confidence (a sample)"
     )
     sizes = ", ".join(f"{name} {s[name]}" for name in ("d_vocab", "d_model", "d_head", "n_ctx"))
-    assumed = "".join(f"<li>{html.escape(text)}</li>" for text in s["assumptions"])
+    assumed = "".join(f"<li>{escaped(text)}</li>" for text in s["assumptions"])
     proven = {p["label"]: p for p in results.proofs if p["status"] == "proven"}
     cards = "".join(_card(title, proven.get(label)) for title, label in _HEADLINES)
     return (
-        f'<p class="theorem">{html.escape(s["theorem"] or "No strategy could be run.")}</p>'
-        f"<p>Task: {html.escape(s['task'])}. True accuracy: {known}. {html.escape(sizes)}. Weights {s['sha256'][:16]}.</p>"
+        f'<p class="theorem">{escaped(s["theorem"] or "No strategy could be run.")}</p>'
+        f"<p>Task: {escaped(s['task'])}. True accuracy: {known}. {escaped(sizes)}. Weights {escaped(s['sha256'][:16])}.</p>"
         f'<div class="cards">{cards}</div>' + (f"<p>Assumed:</p><ul>{assumed}</ul>" if assumed else "")
     )
 
@@ -118,8 +126,8 @@ def _card(title: str, proof: dict[str, Any] | None) -> str:
     if proof is None:
         return ""
     return (
-        f'<div class="card"><p>{html.escape(title)}</p><p class="number">{proof["lower"]:.6f}</p>'
-        f"<p>{html.escape(proof['label'])}<br>{proof['flops']:.3g} FLOPs</p></div>"
+        f'<div class="card"><p>{escaped(title)}</p><p class="number">{proof["lower"]:.6f}</p>'
+        f"<p>{escaped(proof['label'])}<br>{proof['flops']:.3g} FLOPs</p></div>"
     )
 
 
@@ -133,7 +141,7 @@ def _length() -> str:
 
 
 def _explorer(results: ModelResults) -> str:
-    options = "".join(f"<option>{html.escape(label)}</option>" for label in results.explorer["strategies"])
+    options = "".join(f"<option>{escaped(label)}</option>" for label in results.explorer["strategies"])
     last = results.summary["d_vocab"] - 1
     return (
         "<p>For a strategy: how many of the sequences with a given largest token (the label) and last token (the query) are proven "
@@ -181,7 +189,7 @@ def _measurements(measurements: dict[str, Any]) -> str:
     for title, meanings in SECTIONS.items():
         rows = [[name, "-" if values[name] is None else f"{values[name]:.6g}", text] for name, text in meanings.items() if name in values]
         if rows:
-            parts.append(f"<h3>{html.escape(title)}</h3>" + _table(["measurement", "value", "meaning"], rows))
+            parts.append(f"<h3>{escaped(title)}</h3>" + _table(["measurement", "value", "meaning"], rows))
     return "".join(parts) or "<p>None were made.</p>"
 
 
@@ -203,29 +211,35 @@ def _proofs(proofs: list[dict[str, Any]]) -> str:
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> str:
-    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(f'<th scope="col">{escaped(c)}</th>' for c in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _plot(name: str, caption: str, *, tall: bool = False) -> str:
-    text = html.escape(caption)
+    text, figure = escaped(caption), escaped(name)
     size = "plot tall" if tall else "plot"
-    return f'<figure><div class="{size}" data-figure="{name}" role="img" aria-label="{text}"></div><figcaption>{text}</figcaption></figure>'
+    drawn = f'<div class="{size}" data-figure="{figure}" role="img" aria-label="{text}"></div>'
+    return f"<figure>{drawn}<figcaption>{text}</figcaption></figure>"
 
 
 def _inline(data: dict[str, Any]) -> str:
     """JSON that cannot end the script element it stands in."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _asset(name: str) -> str:
     return (files("compactproofs") / "reports" / "assets" / name).read_text(encoding="utf-8")
 
 
+def require_plotly() -> None:
+    """Say how to get plotly if it is not there."""
+    if find_spec("plotly") is None:
+        raise MissingExtraError("a report needs plotly: pip install 'compactproofs[report]'")
+
+
 def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise MissingExtraError("a report needs plotly: pip install 'compactproofs[report]'") from None
+    require_plotly()
+    from plotly.offline import get_plotlyjs
+
     return str(get_plotlyjs())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from safetensors.numpy import save as tensor_bytes
 
 from compactproofs.errors import ReportError
 from compactproofs.model.files import write_atomically
+from compactproofs.reports.damage import faults, of_other_weights
 
 FORMAT = "compactproofs-results-1"
-TABLES = ("EQKE", "EQKP", "EVOU", "PVOU", "EU")
+_AGAIN = "Make them again with 'compactproofs report MODEL'"
 _PARTS = ("summary", "proofs", "explorer", "measurements")
+_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +40,9 @@ class ModelResults:
     """EQKE, EQKP, EVOU, PVOU, EU in float32, for looking at."""
 
     def write(self, folder: Path) -> None:
-        """Write the folder; `summary.json` comes last, so that a folder with it is complete."""
+        """Write the folder. Until all of it is there `summary.json` says so, and it is not read: no page is made of two models."""
         folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "summary.json", json.dumps({"format": FORMAT, "unfinished": True}).encode())
         arrays = {name: np.ascontiguousarray(table, dtype=np.float32) for name, table in self.tables.items()}
         write_atomically(folder / "tables.safetensors", tensor_bytes(arrays))
         for part in reversed(_PARTS):
@@ -48,37 +52,52 @@ class ModelResults:
     @classmethod
     def read(cls, folder: Path) -> ModelResults:
         """Read a folder that `write` wrote."""
+        if _summary(folder).get("unfinished"):
+            raise ReportError(f"{folder}: the results were not written to their end. {_AGAIN}")
         try:
             parts = {part: json.loads((folder / f"{part}.json").read_text(encoding="utf-8")) for part in _PARTS}
             tables = read_tensors((folder / "tables.safetensors").read_bytes())
-        except (OSError, ValueError, SafetensorError) as error:
+        except (OSError, ValueError, RecursionError, SafetensorError) as error:
             raise ReportError(
                 f"{folder} does not hold the results of a model ({error}); 'compactproofs report MODEL' writes them"
             ) from None
         if not isinstance(parts["summary"], dict) or parts["summary"].get("format") != FORMAT:
-            raise ReportError(f"{folder}: results of another format; expected {FORMAT}. Make them again with 'compactproofs report MODEL'")
-        kinds = {"summary": dict, "proofs": list, "explorer": dict, "measurements": dict}
-        damaged = [part for part, kind in kinds.items() if not isinstance(parts[part], kind)]
-        damaged += [name for name in TABLES if name not in tables]
-        if damaged or not all(isinstance(proof, dict) for proof in parts["proofs"]):
-            raise ReportError(
-                f"{folder}: the results are damaged ({', '.join(damaged) or 'proofs'}). Make them again with 'compactproofs report MODEL'"
-            )
+            raise ReportError(f"{folder}: results of another format; expected {FORMAT}. {_AGAIN}")
+        damaged = list(faults(parts, tables))
+        if damaged:
+            more = f" and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
+            raise ReportError(f"{folder}: the results are damaged ({', '.join(damaged[:_SHOWN])}{more}). {_AGAIN}")
+        others = list(of_other_weights(parts))
+        if others:
+            raise ReportError(f"{folder}: {' and '.join(others)} are about another model than summary. {_AGAIN}")
         return cls(**parts, tables=tables)
 
 
+def result_files(folder: Path) -> list[Path]:
+    """The files that `read_all` reads there."""
+    names = [*(f"{part}.json" for part in _PARTS), "tables.safetensors"]
+    return [path for name in names for path in (folder / name, *folder.glob(f"*/{name}")) if path.is_file()]
+
+
 def require_results_folder(folder: Path, force: bool) -> None:
-    """Raise if writing results there would replace what somebody else wrote."""
-    if force or not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    """Raise if writing results there would replace what somebody else wrote, or cannot work."""
+    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        raise ReportError(f"{folder}, where the results would go, is a file; choose another name for the report, or move the file")
+    if force or not folder.exists() or not any(folder.iterdir()):
         return
-    try:
-        ours = json.loads((folder / "summary.json").read_text(encoding="utf-8")).get("format") == FORMAT
-    except (OSError, ValueError, AttributeError):
-        ours = False
-    if not ours:
+    if _summary(folder).get("format") != FORMAT:
         raise ReportError(
             f"{folder}, where the results would go, is not ours; choose another name for the report, or replace it with --force"
         )
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    """What the folder says it is; nothing if that cannot be read."""
+    with suppress(OSError, ValueError, RecursionError):
+        found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def read_all(folder: Path) -> list[ModelResults]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from compactproofs.errors import MissingExtraError
+from compactproofs.model.files import write_atomically
 from compactproofs.reports.distribution import quantities
 from compactproofs.reports.figures import FAMILIES, kind, normalised
 from compactproofs.reports.published import published_for
@@ -18,23 +21,37 @@ MARKERS = {"square": "s", "diamond": "D", "circle": "o", "circle-open": "o", "tr
 """The markers of `FAMILIES` as matplotlib calls them."""
 
 
-def save_figures(models: list[ModelResults], folder: Path, look: Callable[[Path], object] | None = None) -> list[Path]:
-    """Write the main plots as NAME.svg and NAME.png; returns the files. `look` is called with each before anything is drawn there."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("figures need matplotlib: pip install 'compactproofs[report]'") from None
+NAMES = ("pareto", "unexplained", "tables", "singular", "losses", "singular-ratio")
+"""What is drawn; the last two not for all models."""
+
+
+def figure_files(folder: Path) -> list[Path]:
+    """The files that `save_figures` may write."""
+    return [folder / f"{name}.{suffix}" for name in NAMES for suffix in ("svg", "png")]
+
+
+def require_matplotlib() -> None:
+    """Say how to get matplotlib if it is not there."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("figures need matplotlib: pip install 'compactproofs[report]'")
+
+
+def save_figures(models: list[ModelResults], folder: Path, write: Callable[[Path, bytes], None] = write_atomically) -> list[Path]:
+    """Write the main plots as NAME.svg and NAME.png; returns the files. `write` is called with each and its content."""
+    require_matplotlib()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
 
     def save(name: str, figure: Any) -> None:
         for suffix in ("svg", "png"):
-            path = folder / f"{name}.{suffix}"
-            if look is not None:
-                look(path)
+            path, drawn = folder / f"{name}.{suffix}", io.BytesIO()
             ours = {"Title": "compactproofs figure"}
-            figure.savefig(path, dpi=200, bbox_inches="tight", metadata={"Date": None, **ours} if suffix == "svg" else ours)
+            metadata = {"Date": None, **ours} if suffix == "svg" else ours
+            figure.savefig(drawn, format=suffix, dpi=200, bbox_inches="tight", metadata=metadata)
+            write(path, drawn.getvalue())
             written.append(path)
 
     with mpl.rc_context({"svg.hashsalt": "compactproofs", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from compactproofs.bounds_version import code_version
 from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, SweepError
 from compactproofs.sweeps.threads import limit_threads, limited_children
 from compactproofs.version import __version__
+from compactproofs.workers import start_worker
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
+"""An address that dask knows, with or without its protocol."""
 
 
 class AbstractWorkers(ABC):
@@ -79,6 +85,11 @@ class DaskScheduler(AbstractWorkers):
 
     local = False
 
+    def __post_init__(self) -> None:
+        found = _ADDRESS.fullmatch(self.address)
+        if found is None or not 0 < int(found[4]) < 2**16:
+            raise SweepError(f"the scheduler {self.address!r} is not an address; expected one such as tcp://HOST:8786")
+
     @property
     def in_flight(self) -> int:
         return 1024
@@ -87,12 +98,10 @@ class DaskScheduler(AbstractWorkers):
     def open(self) -> Iterator[Executor]:
         """An executor of a new client. A task whose worker dies is given to another one by the scheduler."""
         try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtraError("--scheduler needs dask: pip install 'compactproofs[sweep]'") from None
-        try:
-            client = Client(self.address, timeout=self.patience, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
+            client = _connected(self.address, timeout=self.patience, set_as_default=False)
+        except MissingExtraError:
+            raise
+        except Exception as error:  # dask has its own for each way in which a server can be no scheduler
             raise SweepError(f"no dask scheduler answers at {self.address} ({error})") from None
         with client:
             try:
@@ -105,6 +114,25 @@ class DaskScheduler(AbstractWorkers):
                 yield executor
             finally:
                 executor.shutdown(wait=False)
+
+
+def _connected(address: str, **options: Any) -> Client:
+    """A client of the scheduler there. One that fails to connect is closed at once: dask would try for minutes when the process ends."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError("--scheduler needs dask: pip install 'compactproofs[sweep]'") from None
+
+    class ClosedIfNotConnected(Client):
+        def __init__(self) -> None:
+            try:
+                super().__init__(address, **options)  # type: ignore[no-untyped-call]
+            except BaseException:
+                with suppress(Exception):
+                    self.close(timeout=1)  # type: ignore[no-untyped-call]
+                raise
+
+    return ClosedIfNotConnected()
 
 
 def require_ready(executor: Executor) -> None:
@@ -127,13 +155,4 @@ def _versions() -> str:
 def _start_worker() -> None:
     """Runs first in every process of the local pool."""
     limit_threads()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what happens
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-
-
-def _exit_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    start_worker()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-import os
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -15,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactproofs.errors import MissingExtraError, SweepError
+from compactproofs.model.files import whole
 from compactproofs.model.weights import Weights
 from compactproofs.sweeps.plan import Plan, Work
 from compactproofs.sweeps.schema import COLUMNS, FAILED, Row
+from compactproofs.text import as_utf8
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,7 +37,8 @@ def content_of(weights: Weights) -> str:
 
 def part_of_model(out: Path, plan: Plan, model: Path, weights: Weights | None) -> Path:
     """The part of a model file: what is in it now (None: it cannot be read), where it is, and what was asked are in its name."""
-    place = hashlib.sha256(f"{_folder(plan)}\0{plan.name(model)}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    file = f"{plan.folder.resolve()}\0{model.relative_to(plan.folder).as_posix()}"
+    place = hashlib.sha256(file.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     content = "unreadable" if weights is None else content_of(weights)
     return out / f"{content}-{place}-{plan.work.digest}.parquet"
 
@@ -64,12 +65,13 @@ def renamed(rows: Sequence[Row], plan: Plan, model: Path) -> list[Row]:
 def put_aside(out: Path, plan: Plan, present: set[Path]) -> None:
     """Move parts of this folder's files that are not as they were to `stale/`: replaced, renamed and deleted files have no rows.
 
-    So the parts in `out` show every file once, with its present content. Also put aside are parts of a folder that is gone and whose
-    content is here under another name.
+    So the parts in `out` show every file with its present content, once for each set of options that it was swept with. Also put aside
+    are parts of a folder that is gone and whose content is here under another name.
     """
     contents = {path.name.split("-")[0] for path in present}
-    for path in set(out.glob(f"*-{plan.work.digest}.parquet")) - present:
-        rows = read_part(path)
+    as_they_are = {_without_plan(path) for path in present}
+    for path in out.glob("*.parquet"):
+        rows = None if _without_plan(path) in as_they_are else read_part(path)
         if not rows:
             continue
         folder = rows[0]["folder"] or ""
@@ -79,15 +81,20 @@ def put_aside(out: Path, plan: Plan, present: set[Path]) -> None:
                 path.replace(out / STALE / path.name)
 
 
+def _without_plan(part: Path) -> str:
+    """Content and place of a model file, as they are in the name of its part."""
+    return part.name.rpartition("-")[0]
+
+
 def _folder(plan: Plan) -> str:
-    return str(plan.folder.resolve())
+    return as_utf8(str(plan.folder.resolve()))
 
 
 def write_part(path: Path, rows: Sequence[Row]) -> None:
     """Write all rows of a model. Readers, and whoever comes after a crash, see the whole part or none."""
     selected = ", ".join(f'unnest(?::{kind}[]) AS "{name}"' for name, kind in COLUMNS.items())
-    values = [[row[name] for row in rows] for name in COLUMNS]
-    with _whole(path) as temporary, _connect() as connection:
+    values = [[as_utf8(value) if isinstance(value := row[name], str) else value for row in rows] for name in COLUMNS]
+    with whole(path) as temporary, _writing_to(path.parent), _connect() as connection:
         connection.sql(f"SELECT {selected}", params=values).write_parquet(str(temporary), compression="zstd")
 
 
@@ -149,11 +156,17 @@ def open_results(folder: str | Path, work: Work | None = None) -> DuckDBPyConnec
 def export_csv(folder: str | Path, path: str | Path, work: Work | None = None) -> int:
     """Write the results as one CSV file, sorted by model and strategy; returns the number of rows."""
     target = Path(path)
-    with open_results(folder, work) as connection, _whole(target) as temporary:
+    with open_results(folder, work) as connection, whole(target) as temporary, _writing_to(target.parent):
         rows = connection.sql("SELECT * FROM results ORDER BY model, plan, label NULLS FIRST, variant NULLS FIRST")
         rows.write_csv(str(temporary), header=True)
         count: int = connection.sql("SELECT count(*) FROM results").fetchall()[0][0]
     return count
+
+
+def require_utf8(folder: Path) -> None:
+    """Raise unless DuckDB can open files there."""
+    if as_utf8(str(folder)) != str(folder):
+        raise SweepError(f"--out {folder}: DuckDB opens no files in a folder whose name is not UTF-8; choose another name")
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -175,17 +188,15 @@ def import_duckdb() -> None:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A name to write to; the file takes its place, and is on the disk, when the block ends well."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+def _writing_to(folder: Path) -> Iterator[None]:
+    """While DuckDB writes: a disk without room is an error in words."""
+    import duckdb
+
     try:
-        yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        yield
+    except (duckdb.Error, UnicodeEncodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise SweepError(f"cannot write to {folder} ({reason}); what was finished before is kept. Is there room?") from None
 
 
 def _connect() -> DuckDBPyConnection:

@@ -14,19 +14,17 @@ from typing import Any, Literal
 from compactproofs.bounds_version import code_version
 from compactproofs.errors import SweepError
 from compactproofs.model.config import Told
-from compactproofs.model.files import load
+from compactproofs.model.files import SUFFIXES, load, model_files
 from compactproofs.model.weights import Weights
 from compactproofs.proving import DEFAULT_SECONDS
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.strategies.registry import strategy as strategy_named
+from compactproofs.text import as_utf8
 from compactproofs.version import __version__
 
 SCHEMA = 3
 """Changes with the columns of the parts, so that old parts are not taken for new ones."""
-
-SUFFIXES = (".safetensors", ".pth", ".pt")
-"""Files of these kinds are models."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Plan:
 
     def name(self, model: Path) -> str:
         """How results call a model: its path within the folder."""
-        return model.relative_to(self.folder).as_posix()
+        return as_utf8(model.relative_to(self.folder).as_posix())
 
     def load(self, model: Path) -> Weights:
         """Read one of the models."""
@@ -101,7 +99,7 @@ def plan_sweep(
     """
     if not folder.is_dir():
         raise SweepError(f"{folder} is not a folder; expected one with model files ({', '.join(SUFFIXES)})")
-    models = tuple(sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith(".")))
+    models = tuple(model_files(folder))
     if not models:
         raise SweepError(f"no models in {folder}: expected files that end in {', '.join(SUFFIXES)}")
     chosen = all_strategies(None, "both") if strategies is None else [strategy_named(s) if isinstance(s, str) else s for s in strategies]

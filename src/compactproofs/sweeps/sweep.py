@@ -85,6 +85,7 @@ def run_plan(
     """Carry out a plan. Only this process writes parts, so that no accident of a worker can lose or double a row."""
     started = time.perf_counter()
     parts.import_duckdb()
+    parts.require_utf8(out)
     out.mkdir(parents=True, exist_ok=True)
     parts.remove_leftovers(out)
     missing, twins, failed = _missing(plan, out, retry_failed)

@@ -30,6 +30,12 @@ def require_weights(weights: object) -> None:
         raise ModelError(f"{what}; expected Weights, such as zoo('max-of-4') or load(path)")
 
 
+def require_countable(n_ctx: int, d_vocab: int) -> None:
+    """Raise if there are more sequences than can be counted and written down."""
+    if n_ctx * math.log10(max(2, d_vocab)) > _MAX_DIGITS:
+        raise TaskError(f"{d_vocab}^{n_ctx} input sequences: more than 10^{_MAX_DIGITS} are not supported")
+
+
 def check_fits(task: AbstractTask, weights: Weights) -> None:
     """Raise unless the model reads the task's sequences and has an output for every label."""
     require_weights(weights)
@@ -42,8 +48,7 @@ def check_fits(task: AbstractTask, weights: Weights) -> None:
         raise TaskError(f"the task has {sizes}. {_what_to_do(task, weights)}")
     if task.automaton.transitions.shape[1] != task.d_vocab:
         raise TaskError(f"the task's automaton reads {task.automaton.transitions.shape[1]} tokens, the task has d_vocab={task.d_vocab}")
-    if task.n_ctx * math.log10(max(2, task.d_vocab)) > _MAX_DIGITS:
-        raise TaskError(f"{task.d_vocab}^{task.n_ctx} input sequences: more than 10^{_MAX_DIGITS} are not supported")
+    require_countable(task.n_ctx, task.d_vocab)
     largest = int(task.automaton.labels.max())
     if largest >= weights.d_vocab_out:
         raise TaskError(

@@ -1,6 +1,7 @@
 """One reading of model files: what the stand-alone checker accepts, the package reads as the same network, with the same assumptions."""
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 import compactproofs as cp
 from compactproofs import checker
+from compactproofs.certificates.checking import network
 from compactproofs.errors import ModelError
 from models import random_weights
 
@@ -175,3 +177,37 @@ def test_what_was_assumed_is_what_this_check_assumed(tmp_path):
     (tmp_path / "c.json").write_text(json.dumps(content))
     assert cp.check(tmp_path / "c.json", path, **TOLD).assumptions == cp.load(path, **TOLD).assumptions
     assert cp.check(tmp_path / "c.json", WEIGHTS).assumptions == ()
+
+
+@pytest.mark.parametrize("model", ["/", ".", "", "FOLDER", "PIPE", "FOLDER/none.safetensors"])
+def test_what_is_no_file_is_malformed(tmp_path, model, capsys):
+    """A pipe that nobody writes to is not waited for."""
+    certificate = tmp_path / "c.json"
+    certificate.write_bytes(cp.prove(random_weights(0), "cubic").certificate.data)
+    os.mkfifo(tmp_path / "PIPE")
+    place = model.replace("FOLDER", str(tmp_path)).replace("PIPE", str(tmp_path / "PIPE"))
+    assert checker.main([str(certificate), place]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("malformed: ") and ("is not a regular file" in said or "cannot read the model" in said)
+
+
+def test_an_interrupt_of_the_stand_alone_checker_has_a_code_of_its_own(tmp_path, capsys, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    cp.save(random_weights(0), tmp_path / "m.safetensors")
+    (tmp_path / "c.json").write_bytes(cp.prove(random_weights(0), "cubic").certificate.data)
+    monkeypatch.setattr(checker, "tables", interrupt)
+    assert checker.main([str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+def test_at_most_more_than_all_is_malformed():
+    weights = random_weights(0)
+    content = json.loads(cp.prove(weights, "cubic", upper=True).certificate.data)
+    total = int(content["claim"]["total"])
+    for at_most, verdict in ((total, checker.Verdict.ACCEPTED), (total + 1, checker.Verdict.MALFORMED)):
+        content["claim"]["correct_at_most"] = str(at_most)
+        checked = checker.check(json.dumps(content).encode(), network(weights))
+        assert checked.verdict is verdict
+    assert checked.reason == "claim.correct_at_most is larger than claim.total"

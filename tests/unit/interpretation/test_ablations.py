@@ -1,6 +1,8 @@
 """Ablations against loops that anyone can check."""
 
 import math
+import threading
+import time
 from itertools import product
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import compactproofs as cp
 from compactproofs.errors import InfeasibleError, TaskError
 from compactproofs.interpretation.ablation_kernel import exp_near_zero
-from compactproofs.interpretation.ablations import SUBSETS, TABLES, ablations, centred_tables
+from compactproofs.interpretation.ablations import SUBSETS, TABLES, _in_threads, ablations, centred_tables
 from models import random_weights, weights_from_tables
 
 
@@ -80,6 +82,50 @@ def test_a_sample_is_reproducible_and_close():
     assert sampled == ablations(weights, samples=1000, seed=7) != ablations(weights, samples=1000, seed=8)
     for a, b in zip(exact.results, sampled.results, strict=True):
         assert abs(a.accuracy - b.accuracy) < 0.08
+
+
+def test_a_sample_is_the_same_in_portions_of_any_size(monkeypatch):
+    weights = random_weights(5, n_ctx=4, d_vocab=9, scale=0.8)
+    whole = ablations(weights, samples=3000, seed=7)
+    monkeypatch.setattr("compactproofs.interpretation.ablations._PORTION", 1000)
+    assert ablations(weights, samples=3000, seed=7) == whole
+
+
+def test_a_sample_is_that_of_one_draw(monkeypatch):
+    weights, drawn = random_weights(5, n_ctx=3, d_vocab=9), []
+    monkeypatch.setattr("compactproofs.interpretation.ablations._BATCH", 100)
+    monkeypatch.setattr(
+        "compactproofs.interpretation.ablations._in_threads", lambda run, batches: drawn.extend(batches) or [[(0, 0.0)] * 20]
+    )
+    ablations(weights, samples=250, seed=3)
+    assert [len(batch) for batch in drawn] == [100, 100, 50]
+    assert np.array_equal(np.concatenate(drawn), np.random.default_rng(3).integers(0, 9, size=(250, 3)))
+
+
+def test_a_sample_of_any_size_takes_little_memory(monkeypatch):
+    def enough(*args):
+        raise ZeroDivisionError("enough")
+
+    monkeypatch.setattr("compactproofs.interpretation.ablations.evaluate", enough)
+    with pytest.raises(ZeroDivisionError, match="enough"):
+        ablations(cp.zoo("max-of-20"), samples=10**18)
+
+
+def test_an_interrupt_ends_what_is_running(monkeypatch):
+    """The second batch goes on until it is told to stop."""
+    monkeypatch.setattr("compactproofs.interpretation.ablations.available_cores", lambda: 2)
+    both = threading.Barrier(2)
+
+    def run(batch, stopped):
+        both.wait()
+        if batch == 0:
+            raise KeyboardInterrupt
+        while not stopped():
+            time.sleep(0)
+        return []
+
+    with pytest.raises(KeyboardInterrupt):
+        list(_in_threads(run, range(2)))
 
 
 def test_the_fast_exponential():

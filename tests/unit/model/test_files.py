@@ -154,6 +154,10 @@ def test_torch_files_are_read_without_executing_them(tmp_path):
     with pytest.raises(ModelError, match="Nothing in it was executed"):
         load(path)
     assert not marker.exists()
+    torch.save(torch.nn.Linear(2, 2), path)
+    with pytest.raises(ModelError, match=r"plain tensors \(it holds an object of the class torch\.nn\.modules\.linear\.Linear\)") as caught:
+        load(path)
+    assert "trust" not in str(caught.value) and "weights_only" not in str(caught.value)
     path.write_bytes(b"garbage")
     with pytest.raises(ModelError, match="cannot be read as plain tensors"):
         load(path)

@@ -4,16 +4,23 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 import compactproofs as cp
 from command import started
-from compactproofs.errors import ModelError, TaskError
+from compactproofs.errors import InfeasibleError, ModelError, TaskError
 from compactproofs.model.files import training_record
 from compactproofs.model.training import Recipe, train_seeds
 from compactproofs.model.training.recipe import derived_seed
+from models import random_weights
 
 torch = pytest.importorskip("torch")
+
+PATIENCE = 300
+"""Seconds after which a process that should have ended is taken for one that hangs."""
 
 SMALL = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=40, batch_size=32)
 
@@ -108,7 +115,64 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     assert {m.seed: m.weights for m in models if m.seed in (0, 31)} == untouched
 
 
-@pytest.mark.parametrize("changes", [{"n_ctx": 0}, {"steps": 0}, {"task": "median"}])
+def test_workers_do_not_outlive_training_that_was_killed(tmp_path):
+    marker, main = tmp_path / "training", tmp_path / "main.py"
+    main.write_text(
+        "from pathlib import Path; from compactproofs.model.training import Recipe, train_seeds\n"
+        "if __name__ == '__main__':\n"
+        "    recipe = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=10**9, batch_size=32)\n"
+        f"    marker = Path({str(marker)!r})\n"
+        "    list(train_seeds(recipe, range(2), workers=2, progress=lambda done, total: done and marker.touch()))\n"
+    )
+    with started(sys.executable, main) as process:
+        while not marker.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait()
+        assert len(children) >= 2
+        assert psutil.wait_procs(children, timeout=PATIENCE)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ("not JSON", "training record in the metadata is not JSON"),
+        ("[1]", "training record in the metadata is a JSON list"),
+        ("{}", "another recipe"),
+        ('{"recipe": RECIPE, "seed": 0, "seconds": 1.0}', "lacks loss or seconds"),
+        ('{"recipe": RECIPE, "seed": 0, "loss": "small", "seconds": 1.0}', "lacks loss or seconds"),
+        ('{"recipe": RECIPE, "seed": 0, "loss": 0.5, "seconds": null}', "lacks loss or seconds"),
+    ],
+)
+def test_a_model_with_a_damaged_record_is_not_taken_for_finished(tmp_path, record, words):
+    path = tmp_path / f"{SMALL.name}-seed0.safetensors"
+    cp.save(random_weights(0, n_ctx=3, d_vocab=16, d_model=8, d_head=8), path)
+    with safe_open(path, framework="np") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(tensors, path, {**metadata, "training": record.replace("RECIPE", json.dumps(SMALL.as_dict()))})
+    with pytest.raises(ModelError, match=words):
+        list(train_seeds(SMALL, [0], out=tmp_path))
+
+
+def test_a_symbolic_link_to_nowhere_is_not_replaced(tmp_path):
+    path = tmp_path / f"{SMALL.name}-seed0.safetensors"
+    path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="is a symbolic link to .*nowhere, which does not exist"):
+        list(train_seeds(SMALL, [0], out=tmp_path))
+    assert path.is_symlink()
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_training(monkeypatch):
+    monkeypatch.setattr("compactproofs.memory.installed_memory", lambda: 10**6)
+    with pytest.raises(InfeasibleError, match=r"training 2 x max-of-3-v16 at a time would take about .* GB of memory, and there are 0\.0"):
+        list(train_seeds(replace(SMALL, batch_size=10**4), [0, 1], workers=2))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"n_ctx": 0}, {"steps": 0}, {"task": "median"}, {"n_ctx": 10**5, "d_vocab": 2}, {"d_vocab": 10**8}, {"d_model": 10**8}]
+)
 def test_impossible_recipes_are_refused(changes):
     with pytest.raises(TaskError):
         replace(SMALL, **changes)

@@ -117,6 +117,35 @@ def test_a_scheduler_without_workers_or_that_is_not_there_is_an_error(cluster, t
     assert list((tmp_path / "out").glob("*.parquet")) == []
 
 
+@pytest.mark.parametrize(
+    "address", ["nonsense", "tcp://host", "host:x", "udp://host:1", "tcp://host:99999", "tcp://a b:1", "tcp://host:1/x", ""]
+)
+def test_what_is_no_address_is_refused_before_dask_sees_it(address):
+    with pytest.raises(SweepError, match=r"is not an address; expected one such as tcp://HOST:8786"):
+        DaskScheduler(address)
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "host:8786", "tls://scheduler.example:8786", "tcp://[::1]:8786"])
+def test_addresses_of_dask_are_taken(address):
+    assert DaskScheduler(address).address == address
+
+
+def test_a_client_that_cannot_connect_is_closed_at_once(monkeypatch):
+    clients = []
+
+    async def refuse(client, timeout=None):
+        clients.append(client)
+        raise ValueError("spoken to in tongues")
+
+    monkeypatch.setattr("distributed.Client._ensure_connected", refuse)
+    with (
+        pytest.raises(SweepError, match="no dask scheduler answers at tcp://127.0.0.1:1 .*tongues"),
+        DaskScheduler("tcp://127.0.0.1:1").open(),
+    ):
+        pass
+    assert [client.status for client in clients] == ["closed"]
+
+
 def test_a_scheduler_that_dies_ends_the_sweep_and_keeps_what_is_finished(cluster, tmp_path):
     cluster.worker()
     for seed in range(6):

@@ -1,4 +1,5 @@
 import os
+import resource
 import time
 
 import duckdb
@@ -82,6 +83,20 @@ def test_writing_that_fails_leaves_the_old_part_and_no_debris(tmp_path, monkeypa
     with pytest.raises(OSError, match="no space"):
         write_part(path, rows_of("new"))
     assert names(tmp_path) == [path.name] and read_part(path)[0]["model"] == "old"
+
+
+def test_a_full_disk_is_an_error_in_words(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    write_part(tmp_path / "warm.parquet", rows_of("a"))
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+        with pytest.raises(SweepError, match=r"cannot write to .*what was finished before is kept"):
+            write_part(tmp_path / "part.parquet", rows_of("a"))
+        with pytest.raises(SweepError, match="cannot write to"):
+            export_csv(tmp_path, tmp_path / "rows.csv")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert names(tmp_path) == ["warm.parquet"]
 
 
 def test_leftovers_are_removed_when_nobody_can_be_writing_them(tmp_path):

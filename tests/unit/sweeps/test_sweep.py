@@ -121,6 +121,50 @@ def test_a_file_whose_metadata_changes_has_rows_with_the_new_assumptions(models,
     assert_rows_are_the_files(out, models)
 
 
+def test_a_file_that_was_replaced_leaves_no_rows_of_other_options_behind(models, tmp_path):
+    out = tmp_path / "out"
+
+    def sweep(**options):
+        return counts(run_plan(plan_sweep(models, ["cubic"], **options), out, LocalPool(1)))
+
+    def assert_present():
+        files = {path.name: cp.load(path).sha256 for path in models.iterdir()}
+        found = results(out, "DISTINCT model, weights_sha256")
+        assert dict(found) == files and len(found) == len(files)
+
+    assert sweep() == (4, 0, 0)
+    cp.save(random_weights(9), models / "seed2.safetensors")
+    (models / "seed3.safetensors").unlink()
+    assert sweep(upper=True) == (3, 0, 0)
+    assert_present()
+    assert len(results(out)) == 5  # what has not changed keeps its rows of both sweeps
+    assert sweep() == (1, 2, 0)
+    assert_present()
+    cp.save(random_weights(2), models / "seed2.safetensors")  # the first content is not computed again
+    assert sweep() == (0, 3, 0)
+    assert_present()
+
+
+def test_file_names_that_are_not_utf_8_have_rows(models, tmp_path):
+    folder = tmp_path / os.fsdecode(b"f\xfe")
+    folder.mkdir()
+    cp.save(random_weights(0), folder / os.fsdecode(b"good\xff.safetensors"))
+    cp.save(random_weights(0), folder / r"good\udcff.safetensors")
+    (folder / os.fsdecode(b"bad\xff.safetensors")).write_bytes(b"no model")
+    out = tmp_path / "out"
+    assert counts(run_plan(plan_sweep(folder, ["cubic"]), out, LocalPool(1))) == (1, 1, 1)
+    found = results(out, "model, status, folder, reason")
+    shown = str(tmp_path / r"f\udcfe")
+    assert [row[:3] for row in found] == [
+        (r"bad\udcff.safetensors", "failed", shown),
+        *[(r"good\udcff.safetensors", "proven", shown)] * 2,
+    ]
+    assert r"bad\udcff.safetensors is not a readable safetensors file" in found[0][3]
+    assert counts(run_plan(plan_sweep(folder, ["cubic"]), out, _NoWorkers())) == (0, 2, 1)
+    with pytest.raises(SweepError, match="whose name is not UTF-8"):
+        run_plan(plan_sweep(models, ["cubic"]), tmp_path / os.fsdecode(b"out\xff"), LocalPool(1))
+
+
 def test_a_folder_that_moved_is_shown_once_and_another_folder_beside(models, tmp_path):
     out, moved, other = tmp_path / "out", tmp_path / "moved", tmp_path / "other"
     run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))

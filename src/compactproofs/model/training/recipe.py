@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compactproofs.errors import TaskError
+from compactproofs.model.torch_files import SIZE_LIMIT
+from compactproofs.tasks import require_countable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +42,27 @@ class Recipe:
         for name in ("n_ctx", "d_vocab", "d_model", "d_head", "steps", "batch_size"):
             if getattr(self, name) < 1:
                 raise TaskError(f"{name}={getattr(self, name)} must be at least 1")
+        require_countable(self.n_ctx, self.d_vocab)
+        if self.bytes > SIZE_LIMIT:
+            sizes = ", ".join(f"{name}={getattr(self, name)}" for name in ("n_ctx", "d_vocab", "d_model", "d_head"))
+            raise TaskError(f"{sizes}: the tensors would take {self.bytes} bytes; a model of the supported kind has at most {SIZE_LIMIT}")
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Shapes of the seven tensors."""
         v, k, d, h = self.d_vocab, self.n_ctx, self.d_model, self.d_head
         return {"W_E": (v, d), "W_pos": (k, d), "W_Q": (d, h), "W_K": (d, h), "W_V": (d, h), "W_O": (h, d), "W_U": (d, v)}
+
+    @property
+    def bytes(self) -> int:
+        """Of the seven tensors."""
+        return 4 * sum(rows * columns for rows, columns in self.shapes.values())
+
+    @property
+    def training_bytes(self) -> int:
+        """About the memory that training one seed takes: tensors, gradients and two averages; and what a batch passes through, twice."""
+        per_sequence = 8 * self.n_ctx + 4 * (3 * self.n_ctx * self.d_model + 2 * self.d_vocab)
+        return 4 * self.bytes + 2 * self.batch_size * per_sequence
 
     @property
     def name(self) -> str:

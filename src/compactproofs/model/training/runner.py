@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, ModelError
+from compactproofs.memory import require_memory
 from compactproofs.model.files import load, save, training_record
 from compactproofs.model.training.recipe import Recipe
 from compactproofs.model.weights import Weights
 from compactproofs.version import __version__
+from compactproofs.workers import start_worker
 
 if TYPE_CHECKING:
     from compactproofs.model.training.batched import TrainedTensors
@@ -70,6 +71,8 @@ def train_seeds(
     missing = []
     for seed in wanted:
         path = _path(out, recipe, seed)
+        if path is not None and path.is_symlink() and not path.exists():
+            raise ModelError(f"{path} is a symbolic link to {path.readlink()}, which does not exist; choose another folder or remove it")
         if path is not None and path.exists():
             yield _finished_earlier(path, recipe, seed)
         else:
@@ -86,7 +89,10 @@ def _finished_earlier(path: Path, recipe: Recipe, seed: int) -> TrainedModel:
     weights, record = load(path), training_record(path)
     if record.get("recipe") != recipe.as_dict() or record.get("seed") != seed:
         raise ModelError(f"{path} exists but was trained by another recipe; choose another folder or remove it")
-    return TrainedModel(seed, weights, record["loss"], record["seconds"], path, resumed=True)
+    loss, seconds = record.get("loss"), record.get("seconds")
+    if not isinstance(loss, int | float) or not isinstance(seconds, int | float):
+        raise ModelError(f"{path} exists but its training record lacks loss or seconds; choose another folder or remove it")
+    return TrainedModel(seed, weights, float(loss), float(seconds), path, resumed=True)
 
 
 def _keep(trained: TrainedTensors, seconds: float, recipe: Recipe, out: Path | None) -> TrainedModel:
@@ -118,6 +124,9 @@ def _train_groups(
     groups = [seeds[i : i + size] for i in range(0, len(seeds), size)]
     if not groups:
         return
+    together = min(workers, len(groups)) * size
+    what = f"training {together} x {recipe.name} at a time"
+    require_memory(together * recipe.training_bytes, what, "use fewer workers, fewer seeds at a time, or smaller sizes")
     total = len(seeds) * recipe.steps
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
@@ -145,7 +154,7 @@ _counter: Synchronized[int] | None = None
 def _start_worker(counter: Synchronized[int]) -> None:
     global _counter
     _counter = counter
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what happens
+    start_worker()
 
 
 def _train_one(recipe: Recipe, group: Sequence[int]) -> tuple[list[TrainedTensors], float]:
