@@ -176,14 +176,14 @@ def test_count_up(case):
 @LONG
 def test_counts_beyond_64_bits_are_rounded_up_and_hardly(k, largest):
     rounded = 0
-    for seed in range(40):
+    for seed in range(20):
         case = long_counting(seed, k, largest)
         exact, found = mass_by_sums(*case), checker.count_up(*case, checker.Meter())
         here = [sum(mass[t] for t in row) for row, mass in zip(case[1], case[2], strict=True)]
         assert exact <= found <= exact + (prod(here) * sum(here) >> 60)
         assert found == exact or prod(here) >= 1 << 62
         rounded += found > exact >= 1 << 62
-    assert rounded > 5
+    assert rounded > 3
 
 
 def by_compiled(start, D, masses, automaton):
@@ -204,7 +204,7 @@ def test_count_up_is_the_compiled_one(case):
 @LONG
 def test_count_up_is_the_compiled_one_when_it_rounds(k, largest):
     """The same integers, however they are rounded: the claim of a certificate is the proof's own."""
-    for seed in range(40):
+    for seed in range(20):
         case = long_counting(seed, k, largest)
         assert checker.count_up(*case, checker.Meter()) == by_compiled(*case)
 
@@ -216,14 +216,15 @@ def test_walk(case):
     assert checker.walk(harms, automaton) == max(sums, default=None)
 
 
+@settings(max_examples=400)
 @given(st.data())
 def test_rounded_never_loses_a_sequence(data):
     """Harms that add up to zero or more are counted; if strict, those that add up to more than zero."""
     k, strict = data.draw(st.integers(1, 4)), data.draw(st.booleans())
     scale, largest = data.draw(st.integers(0, 20)), data.draw(st.sampled_from([3, 10**4]))
     harms = [data.draw(st.dictionaries(st.integers(0, 3), st.integers(-largest, largest), min_size=1)) for _ in range(k)]
-    step = [data.draw(st.integers(1, 2000)), data.draw(st.integers(-30, 10))]
-    offsets, depth = [data.draw(st.integers(0, 255)) for _ in range(k)], data.draw(st.integers(1, 20))
+    step = [data.draw(st.sampled_from([1, 1, 77, 2000])), data.draw(st.integers(-20, 10))]
+    offsets, depth = [data.draw(st.sampled_from([0, 0, 1, 128, 255])) for _ in range(k)], data.draw(st.integers(1, 20))
     rounded = checker.Grid.of(step, depth, offsets, k, "").rounded(harms, scale, strict)
     for x in product(*harms):
         total = sum(row[t] for row, t in zip(harms, x, strict=True))
