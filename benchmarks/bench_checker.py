@@ -2,8 +2,8 @@
 
     python benchmarks/bench_checker.py [MODEL ...]
 
-One core for the checker (it has no threads). "prove" is a warm run of the strategy on all cores, hints searched; "write" is the search for the
-witness and one run of the checker's rule; "check" is reading, tables and rule. Ratios are of one run on one machine.
+One core for the checker (it has no threads). "prove" is a warm run of the strategy on all cores, hints searched; "write" is writing the
+ledger down and one run of the checker's rule; "check" is reading, tables and rule. Ratios are of one run on one machine.
 """
 
 from __future__ import annotations

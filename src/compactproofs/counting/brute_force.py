@@ -70,7 +70,7 @@ def brute_force(
     Guarantee: correct <= (true number of correct sequences) <= correct + undecided.
     Assumes: nothing.
     Cost: O(d_vocab^n_ctx d_vocab_out).
-    Source: definition of accuracy; the error bound is proved in `counting.evaluation`.
+    Source: definition of accuracy; the error bound is proved in `form.evaluation`.
 
     Args:
         weights: the network.
