@@ -1092,7 +1092,8 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
     In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
     reaches the label; take the first term that covers such an output o. It counts the sequence: `joint`, as max_o w_o G_o >= w_o G_o;
     `apart`, as its p, covered before, does not reach the label, so n1 G_o - n2 G_p adds up to at least zero; `factored`, as it covers all
-    outputs. So what fails is at most what the terms count. Right sequences, decided one by one, are taken off if a term counts them.
+    outputs. So what fails is at most what the terms count, and at most the whole class. Right sequences, decided one by one, are taken off
+    if a term counts them.
     """
     automaton, total = question.automata[part.m], 0
     if any("factored" in term for leaf in part.leaves for term in leaf.terms or ()):
@@ -1101,28 +1102,30 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
             harms = pooled.harms(queries)
             for leaf in part.leaves:
                 well_formed(not leaf.listed, f"{where}: sequences are listed beside factored terms")
-                if not leaf.terms:
-                    total += mass_up(T, question, leaf.automaton, queries)
+                everything = mass_up(T, question, leaf.automaton, queries)
+                count = 0 if leaf.terms else everything
                 for term in leaf.terms or ():
                     well_formed("factored" in term, f"{where}: factored terms stand by themselves")
                     rounded = term["grid"].rounded(harms, T.scale + 2 * T.bits, False)
-                    total += count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
+                    count += count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
+                total += min(count, everything)
         return total
     for q in part.queries:
         pair = Pair(T, automaton, part.m, q)
         harmful = [o for o in range(T.out) if o != part.m and not pair.is_harmless(o)]
         for leaf in part.leaves:
+            everything = mass_up(T, question, leaf.automaton, [q])
             if leaf.terms is None:
-                total += mass_up(T, question, leaf.automaton, [q])
+                total += everything
                 continue
             covered: set[int] = set()
-            counters = []
+            counters, count = [], 0
             for term in leaf.terms:
                 counters.append(term["grid"].rounded(pair.harms(term, covered, where), pair.scale, False))
-                total += count_up(counters[-1].start, counters[-1].D, question.masses, leaf.automaton, T.meter)
+                count += count_up(counters[-1].start, counters[-1].D, question.masses, leaf.automaton, T.meter)
             for o in harmful:
                 holds(o in covered or pair.is_harmless_in(o, leaf.automaton), f"{where}: output {o} might win, and no term covers it")
-            total -= listed_mass(T, question, leaf, q, counters, where)
+            total += min(count - listed_mass(T, question, leaf, q, counters, where), everything)
             for sequence in leaf.listed if harmful else ():
                 good = sequence[-1] != q or max(pair.sum(o, sequence, up=True) for o in harmful) < 0
                 holds(good, f"{where}: the sequence {sequence} is not certainly right")
