@@ -318,8 +318,8 @@ def test_harmless_outputs_cannot_win(case):
             order = case.rng.sample(automaton.tokens, case.rng.randint(0, len(automaton.tokens)))
             for c in range(len(order) + 1):
                 inside = automaton.in_class(order, c)
-                found = pair.is_harmless_in(o, inside)
-                assert found == all(high < 0 for x, (_, high) in sums.items() if inside.accepts(list(x)))
+                found = pair.is_harmless_in(o, case.question.masses, inside)
+                assert found == all(high < 0 for x, (_, high) in sums.items() if inside.accepts(list(x)) and case.mass([x]))
 
 
 def test_every_sequence_is_of_one_label_and_one_class(case):
@@ -348,6 +348,11 @@ def handmade(EQKE, EVOU, EQKP):
     return weights, question, checker.tables(raw, question, nothing.centre, checker.Meter())
 
 
+def handmade_factors(weights, labels):
+    centre, mu = ({"scale": 0, "entries": [0] * length} for length in (weights.d_model, weights.d_vocab_out))
+    return checker.read_factors({"centre": centre, "mu": mu, "labels": labels}, network(weights).sizes())
+
+
 FINE = {"step": [1, -16], "depth": 1 << 22, "offsets": [0, 0]}
 
 
@@ -355,7 +360,7 @@ def test_a_pool_takes_the_least_attention_where_tokens_help():
     """Query 0 hardly attends to the label, query 1 does: together they prove no more than query 0's worst."""
     weights, question, T = handmade([[0, -3], [-3, 0]], [[0.5, 0], [0, 1]], np.zeros((2, 2)))
     assert not oracle.is_correct(weights, (1, 0), 1) and oracle.is_correct(weights, (1, 1), 1)
-    factors = checker.Factors(checker.Exact([[0] * 6], 0), checker.Exact([[0, 0]], 0), {1: (0, [1, 1])})
+    factors = handmade_factors(weights, [{"label": 1, "relative_to": 0, "weights": [1, 1]}])
 
     def failing(queries):
         term = {"factored": True, **FINE}
@@ -372,26 +377,25 @@ def test_a_pool_takes_the_least_attention_where_tokens_help():
 
 
 def test_factored_terms_need_factors_of_their_label():
-    _, question, T = handmade([[0, -3], [-3, 0]], [[0.5, 0], [0, 1]], np.zeros((2, 2)))
-    nothing = checker.Factors(checker.Exact([[0] * 6], 0), checker.Exact([[0, 0]], 0), {})
+    weights, question, T = handmade([[0, -3], [-3, 0]], [[0.5, 0], [0, 1]], np.zeros((2, 2)))
     part = {"label": 1, "queries": [1], "order": [], "leaves": [{"terms": [{"factored": True, **FINE}], "listed": []}]}
     (read,) = checker.read_parts([part], T, question, (checker.FACTORED,), "")
-    with pytest.raises(checker.RejectedError, match="label 1 has a factored term, but no factors"):
-        checker.failing(T, question, nothing, read, "")
+    for factors in (checker.read_factors(None, network(weights).sizes()), handmade_factors(weights, [])):
+        with pytest.raises(checker.RejectedError, match="label 1 has a factored term, but no factors"):
+            checker.failing(T, question, factors, read, "")
 
 
 def test_terms_of_one_output_take_off_only_what_was_counted():
     """Output 1 spoils the sequence, output 0 does not: taken off before it is counted, or not at all, it would be lost."""
     weights, question, T = handmade(np.zeros((3, 3)), [[1, 3, 0], [0, 0, 0], [0, 0, 2]], [[0, 0]] * 3)
     assert not oracle.is_correct(weights, (0, 2), 2) and oracle.is_correct(weights, (2, 2), 2)
-    nothing = checker.Factors(checker.Exact([[0] * 8], 0), checker.Exact([[0] * 3], 0), {})
     less = {"apart": 0, "less": 1, "factors": [2, 1], **FINE}
     joint = {"joint": [1], "weights": [1], **FINE}
 
     def failing(*terms):
         part = {"label": 2, "queries": [2], "order": [], "leaves": [{"terms": list(terms), "listed": []}]}
         (read,) = checker.read_parts([part], T, question, (checker.JOINT, checker.APART), "")
-        return checker.failing(T, question, nothing, read, "")
+        return checker.failing(T, question, handmade_factors(weights, []), read, "")
 
     assert failing(joint, less) == failing(joint) == 1
     with pytest.raises(checker.RejectedError, match="no earlier term covers that"):
