@@ -8,18 +8,24 @@ import pytest
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
-from compactproofs.certificates.writer import certify
+from compactproofs.certificates.encode import encoded_question
+from compactproofs.certificates.writer import float32_margin
 from compactproofs.errors import CertificateError
 from compactproofs.model.forward import forward
+from compactproofs.tasks import MaxOfK
+from compactproofs.tasks.question import FLOAT32, REAL, Question
 from models import random_weights, with_tensors
+from tasks import Named
 
 torch = pytest.importorskip("torch", reason="needs the [train] extra")
 from float32_orders import passes  # noqa: E402
 
 
-def tables(weights):
-    raw = network(weights)
-    return checker.tables(raw, checker.FLOAT32)
+def tables(weights, semantics=FLOAT32, task=None):
+    asked = Question(MaxOfK(weights.n_ctx, weights.d_vocab) if task is None else task, semantics=semantics)
+    question = checker.read_question(encoded_question(asked), weights.d_vocab, weights.n_ctx)
+    nothing = checker.read_factors(None, network(weights).sizes())
+    return question, checker.tables(network(weights), question, nothing.centre, checker.Meter(checker.NO_LIMIT))
 
 
 def error_bound(T):
@@ -44,18 +50,35 @@ def test_float32_error(name):
     weights, rng = MODELS[name], np.random.default_rng(0)
     tokens = rng.integers(0, weights.d_vocab, (300, weights.n_ctx))
     label, query = tokens.max(axis=1), tokens[:, -1]
-    bound, exact = error_bound(tables(weights))[query, label], differences(forward(weights, tokens), label)
+    bound, exact = error_bound(tables(weights)[1])[query, label], differences(forward(weights, tokens), label)
     used = [np.abs(differences(one(tokens), label) - exact).max(axis=1) / bound for one in passes(weights)]
     assert 0 < np.max(used) < 1
 
 
-def certified_sequences(weights, T):
+@pytest.mark.parametrize("kind", ["minimum", "parity", "has zero"])
+def test_float32_error_of_other_tasks(kind):
+    weights, task = random_weights(0, d_vocab=6, d_model=16, d_head=8), Named(kind, 3, 6)
+    tokens = np.random.default_rng(0).integers(0, 6, (300, 3))
+    label, query = task.automaton.label(tokens), tokens[:, -1]
+    bound, exact = error_bound(tables(weights, task=task)[1])[query, label], differences(forward(weights, tokens), label)
+    used = [np.abs(differences(one(tokens), label) - exact).max(axis=1) / bound for one in passes(weights)]
+    assert 0 < np.max(used) < 1
+
+
+def test_the_prover_leaves_at_least_the_checkers_margin():
+    weights = MODELS["large weights"]
+    exact, margin = error_bound(tables(weights)[1]), float32_margin(weights, MaxOfK(weights.n_ctx, weights.d_vocab))
+    assert margin.shape == exact.shape and (margin >= exact).all() and (margin <= exact * (1 + 1e-12)).all()
+
+
+def certified_sequences(weights, semantics):
     """The sequences that are right by the checker's own bounds, one by one."""
+    question, T = tables(weights, semantics)
+    pairs = {(m, q): checker.Pair(T, automaton, m, q) for m, automaton in question.automata.items() for q in automaton.tokens}
     found = []
-    for sequence in product(range(T.v), repeat=T.k):
-        m, q = max(sequence), sequence[-1]
-        pair = checker.Pair(T, m, q, T.worst_position(m))
-        if pair.is_right(list(sequence), [o for o in range(T.out) if o != m]):
+    for sequence in product(range(weights.d_vocab), repeat=T.k):
+        pair = pairs[max(sequence), sequence[-1]]
+        if all(pair.sum(o, list(sequence), up=True) < 0 for o in range(T.out) if o != pair.m):
             found.append(sequence)
     return np.array(found)
 
@@ -73,9 +96,8 @@ def test_certified_answers_near_the_margin_hold_in_every_order():
     spoiled = kept = 0
     for seed in range(30):
         weights = near_ties(seed)
-        raw = network(weights)
-        for semantics in (checker.REAL, checker.FLOAT32):
-            sequences = certified_sequences(weights, checker.tables(raw, semantics))
+        for semantics in (REAL, FLOAT32):
+            sequences = certified_sequences(weights, semantics)
             if len(sequences) == 0:
                 continue
             label = sequences.max(axis=1)
@@ -84,7 +106,7 @@ def test_certified_answers_near_the_margin_hold_in_every_order():
                 gaps = differences(one(sequences), label)
                 gaps[np.arange(len(label)), label] = -1
                 wrong |= (gaps >= 0).any(axis=1)
-            if semantics == checker.REAL:
+            if semantics == REAL:
                 spoiled += wrong.sum()
             else:
                 kept += len(sequences)
@@ -111,14 +133,30 @@ def test_flushed_subnormals_are_covered():
     finally:
         torch.set_flush_denormal(False)
     assert flushed[0, 0] == flushed[0, 1] and forward(weights, tokens)[0, 0] > forward(weights, tokens)[0, 1]
-    assert certify(cp.Cubic(), weights, cp.MaxOfK(2, 1)).correct_at_least == 1
-    assert certify(cp.Cubic(), weights, cp.MaxOfK(2, 1), semantics="float32-any-order").correct_at_least == 0
+    proof = cp.prove(weights, "threshold-cubic")
+    assert cp.certify(proof).correct_at_least == 1
+    assert cp.certify(proof, "float32-any-order").correct_at_least == 0
 
 
 def test_models_that_might_overflow_are_refused():
     weights = chain(1.0, 2.0**65, 2.0**65, 2.0**-60)
     with pytest.raises(CertificateError, match="overflow"):
-        certify(cp.Cubic(), weights, cp.MaxOfK(2, 1), semantics="float32-any-order")
+        cp.certify(cp.prove(weights, "threshold-cubic"), "float32-any-order")
+
+
+@pytest.mark.parametrize("name", ["threshold-best", "threshold-exact-output", "threshold-quartic", "threshold-cubic", "cubic"])
+def test_float32_claims_hold_in_every_order(name):
+    """A model with margins of all sizes: what is claimed is at most what no order of summation gets wrong."""
+    weights = near_ties(4)
+    sequences = np.array(list(product(range(4), repeat=3)))
+    label, always = sequences.max(axis=1), np.ones(len(sequences), dtype=bool)
+    for one in passes(weights):
+        gaps = differences(one(sequences), label)
+        gaps[np.arange(len(label)), label] = -1
+        always &= (gaps < 0).all(axis=1)
+    certificate = cp.certify(cp.prove(weights, name), "float32-any-order")
+    assert cp.check(certificate, weights).accepted and certificate.correct_at_least <= always.sum()
+    assert name != "threshold-best" or certificate.correct_at_least == len(certified_sequences(weights, FLOAT32)) > 0
 
 
 def test_float32_claims_are_a_little_smaller():
