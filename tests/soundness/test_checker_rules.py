@@ -68,7 +68,7 @@ class Case:
         self.rng = random.Random(seed)
         weights, asked, self.labels, self.right = truth_of(seed)
         self.raw, self.written = network(weights), encoded_question(asked)
-        self.question = checker.read_question(self.written, weights.d_vocab, weights.n_ctx)
+        self.question = checker.read_question(self.written, weights.d_vocab, weights.n_ctx, checker.Meter())
         self.hints = self.random_hints(self.raw.sizes())
         self.factors = checker.read_factors(self.hints, self.raw.sizes())
         self.T = self.widened(checker.tables(self.raw, self.question, self.factors.centre, checker.Meter(checker.NO_LIMIT)))
@@ -342,7 +342,7 @@ def test_the_masses_of_parts_are_those_of_their_sequences(case):
 def handmade(EQKE, EVOU, EQKP):
     v, k = len(EQKE), len(EQKP[0])
     weights = weights_from_tables(EQKE, EQKP, EVOU, np.zeros((k, v)), np.zeros((v, v)))
-    question = checker.read_question(encoded_question(Question(MaxOfK(k, v))), v, k)
+    question = checker.read_question(encoded_question(Question(MaxOfK(k, v))), v, k, checker.Meter())
     raw = network(weights)
     nothing = checker.read_factors(None, raw.sizes())
     return weights, question, checker.tables(raw, question, nothing.centre, checker.Meter())

@@ -78,7 +78,7 @@ def test_exact(words):
 
 def question_of(weights, semantics=REAL):
     asked = Question(MaxOfK(weights.n_ctx, weights.d_vocab), semantics=semantics)
-    return checker.read_question(encoded_question(asked), weights.d_vocab, weights.n_ctx)
+    return checker.read_question(encoded_question(asked), weights.d_vocab, weights.n_ctx, checker.Meter())
 
 
 def tables(weights, centre=None):
@@ -268,7 +268,7 @@ def test_label_automata_accept_the_sequences_of_their_label(data):
     following = [[data.draw(st.integers(0, n - 1)) for _ in range(v)] for _ in range(n)]
     labels, start = [data.draw(st.integers(0, 3)) for _ in range(n)], data.draw(st.integers(0, n - 1))
     known = LabellingAutomaton(np.array(following), np.array(labels), start)
-    found = {m: checker.label_automaton(following, labels, start, m) for m in set(labels)}
+    found = {m: checker.label_automaton(following, labels, start, m, checker.Meter()) for m in set(labels)}
     for x in product(range(v), repeat=k):
         label = int(known.label(np.array([x]))[0])
         assert [m for m, automaton in found.items() if automaton.accepts(list(x))] == [label]
@@ -292,7 +292,7 @@ def test_questions_are_named_as_by_the_package(kind, semantics):
     task, names = MaxOfK(3, 4) if kind == "max" else Named(kind, 3, 4), set()
     for masses in (None, np.ones((3, 4), dtype=np.int64), np.arange(12).reshape(3, 4)):
         asked = Question(task, masses, semantics=semantics)
-        found = checker.read_question(encoded_question(asked), 4, 3)
+        found = checker.read_question(encoded_question(asked), 4, 3, checker.Meter())
         names.add(found.sha256)
         assert (found.sha256, found.semantics, prod(map(sum, found.masses))) == (asked.sha256, semantics, asked.total)
         assert {m: found.mass(m, found.automata[m].tokens) for m in task.labels} == {m: sum(asked.totals_by_last(m)) for m in task.labels}
@@ -300,7 +300,7 @@ def test_questions_are_named_as_by_the_package(kind, semantics):
             assert [found.mass(m, [q]) for q in found.automata[m].tokens] == asked.totals_by_last(m)
         for change in ({"sha256": "0" * 64}, {"masses": [[1, 2, 3, 4]] * 3}):
             with pytest.raises(checker.RejectedError, match="the certificate gives another"):
-                checker.read_question({**encoded_question(asked), **change}, 4, 3)
+                checker.read_question({**encoded_question(asked), **change}, 4, 3, checker.Meter())
     assert len(names) == 3
 
 
@@ -308,7 +308,7 @@ def test_masses_of_questions_are_limited():
     for row in ([0, 0], [2**40, 1], [-1, 2], [2**40 + 1, 0]):
         value = {**encoded_question(Question(MaxOfK(1, 2))), "masses": [row]}
         with pytest.raises(checker.RejectedError, match="question.masses"):
-            checker.read_question(value, 2, 1)
+            checker.read_question(value, 2, 1, checker.Meter())
 
 
 @given(st.integers(1, 9), st.integers(1, 12), st.data())

@@ -8,18 +8,33 @@ import pytest
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
+from compactproofs.certificates.encode import encoded_question
+from compactproofs.tasks import LabellingAutomaton, MaxOfK
+from compactproofs.tasks.question import Question
 from models import mostly_right, random_weights, with_tensors
+from tasks import Named
 
 
-def certificate(weights, rule="cubic", witness=None, name="cubic"):
+def certificate(weights, task=None, lower=()):
     """A small certificate that claims nothing."""
-    raw = network(weights)
-    content = dict(cp.prove(mostly_right(0), "cubic").certificate.content)
-    content["strategy"] = {"name": name, "parameters": {}}
-    content["model"] = {**raw.sizes(), "score_divisor_squared": raw.divisor, "weights_sha256": raw.sha256(), "assumptions": []}
-    content["claim"] = {"correct_at_least": "0", "correct_at_most": None, "total": str(weights.d_vocab**weights.n_ctx)}
-    content["lower"] = {"rule": rule, "witness": witness or {}}
+    raw, question = network(weights), Question(MaxOfK(weights.n_ctx, weights.d_vocab) if task is None else task)
+    content = {
+        "format": checker.FORMAT,
+        "version": checker.VERSION,
+        "producer": "",
+        "question": encoded_question(question),
+        "model": {**raw.sizes(), "score_divisor_squared": raw.divisor, "weights_sha256": raw.sha256(), "assumptions": []},
+        "claim": {"correct_at_least": "0", "correct_at_most": None, "total": str(question.total)},
+        "factors": None,
+        "lower": list(lower),
+        "upper": None,
+        "end": checker.FORMAT,
+    }
     return json.dumps(content).encode()
+
+
+def assert_refused(found, words):
+    assert found.verdict is checker.Verdict.REJECTED and words in found.reason and "--work N" in found.reason
 
 
 def test_tables_are_metered():
@@ -28,42 +43,88 @@ def test_tables_are_metered():
     W_E, W_Q = np.zeros((40, 8)), np.zeros((8, 4))
     W_E[:, 0], W_Q[0, 0] = np.linspace(0, 30, 40), 1
     weights = with_tensors(base, W_E=W_E, W_Q=W_Q, W_K=2 * W_Q)
-    refused = checker.check(certificate(weights), network(weights), work=10**8)
-    assert refused.verdict is checker.Verdict.REJECTED and "units of work" in refused.reason and "--work N" in refused.reason
+    assert_refused(checker.check(certificate(weights), network(weights), work=10**8), "units of work")
     assert checker.check(certificate(weights), network(weights), work=10**10).accepted
 
 
 def test_memory_is_metered():
-    weights = random_weights(0, n_ctx=1, d_vocab=300, d_model=2, d_head=2)
-    refused = checker.check(certificate(weights), network(weights), work=10**9)
-    assert refused.verdict is checker.Verdict.REJECTED and "bytes of memory" in refused.reason
+    weights = random_weights(0, n_ctx=1, d_vocab=200, d_model=2, d_head=2)
+    assert_refused(checker.check(certificate(weights), network(weights), work=10**9), "bytes of memory")
 
 
-@pytest.mark.parametrize("name", ["right", "wrong"])
-def test_lists_of_sequences_are_metered(name):
+class Chain(Named):
+    """An automaton that counts up to many states, each with a label of its own: merging states takes as many rounds."""
+
+    def __init__(self, states):
+        super().__init__(str(states), 1, 1)
+
+    @property
+    def automaton(self):
+        states = np.arange(int(self.kind))
+        return LabellingAutomaton(np.minimum(states + 1, states[-1])[:, None], states, 0)
+
+
+def test_questions_are_metered():
+    """A file of a few kilobytes with an automaton that takes minutes to look at."""
+    weights = random_weights(0, n_ctx=1, d_vocab=1, d_vocab_out=1000)
+    data = certificate(weights, Chain(1000))
+    assert len(data) < 20_000
+    assert_refused(checker.check(data, network(weights), work=10**8), "units of work")
+    assert checker.check(certificate(weights, Chain(20)), network(weights), work=10**8).accepted
+
+
+def test_classes_are_metered():
+    """A short line for each class, an automaton for each line."""
+    weights = random_weights(0, n_ctx=2, d_vocab=16)
+    parts = [
+        {"label": m, "queries": [q], "order": list(range(m + 1)), "leaves": [None] * (m + 2)} for m in range(16) for q in range(m + 1)
+    ]
+    assert_refused(checker.check(certificate(weights, lower=parts), network(weights), work=10**8), "bytes of memory")
+    assert checker.check(certificate(weights, lower=parts), network(weights), work=10**10).accepted
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_lists_of_sequences_are_metered(side):
     weights = mostly_right(3, v=6, k=4, noise=0.6)
     content = json.loads(cp.prove(weights, "threshold-best", upper=True).certificate.data)
-    T = checker.tables(network(weights), checker.REAL)
-    rule = {"right": checker.check_pairs, "wrong": checker.check_failures}[name]
-    witness = content["lower" if name == "right" else "upper"]["witness"]
-    before = T.meter.work
-    rule(T, witness)
-    with_lists = T.meter.work - before
-    assert any(pair[name] for pair in witness["pairs"])
-    emptied = {"pairs": [{**pair, name: []} for pair in witness["pairs"]]}
-    before = T.meter.work
-    rule(T, emptied)
-    assert with_lists > T.meter.work - before
+    listed = [leaf["listed"] for part in content[side] for leaf in part["leaves"] if leaf is not None]
+    assert any(listed)
+
+    def work():
+        meter = checker.Meter(checker.NO_LIMIT)
+        question = checker.read_question(content["question"], 6, 4, meter)
+        factors = checker.read_factors(content["factors"], network(weights).sizes())
+        T = checker.tables(network(weights), question, factors.centre, meter)
+        if side == "lower":
+            for part in checker.read_parts(content[side], T, question, (checker.JOINT, checker.APART, checker.FACTORED), side):
+                checker.failing(T, question, factors, part, side)
+        else:
+            for part in checker.read_parts(content[side], T, question, (checker.SPOILER,), side):
+                checker.right(T, question, part, side)
+        return meter.work
+
+    with_lists = work()
+    for each in listed:
+        each.clear()
+    assert with_lists > work()
 
 
-@pytest.mark.parametrize("name", ["cubic", "subcubic", "threshold-cubic-pooled", "threshold-quartic"])
-def test_every_rule_is_metered(name):
-    """Each honest check is refused with a little less work than it takes, and accepted with just that."""
+@pytest.mark.parametrize("name", ["cubic", "threshold-cubic-pooled", "threshold-quartic", "threshold-exact-output", "threshold-best"])
+def test_every_kind_of_term_is_metered(name):
+    """Each honest check is refused with half of the work that it is allowed, and accepted with that."""
     weights = mostly_right(1, v=6, k=3)
-    data = cp.prove(weights, name).certificate.data
+    data = cp.prove(weights, name, upper=name == "threshold-best").certificate.data
     enough = next(n for n in (2**i for i in range(40)) if checker.check(data, network(weights), work=n).accepted)
-    refused = checker.check(data, network(weights), work=enough // 2)
-    assert refused.verdict is checker.Verdict.REJECTED and "--work N" in refused.reason
+    assert_refused(checker.check(data, network(weights), work=enough // 2), "")
+
+
+def test_depths_are_metered():
+    """A window of sums may be as wide as the depth says; that is work, and memory."""
+    weights = mostly_right(1)
+    content = json.loads(cp.prove(weights, "threshold-quartic").certificate.data)
+    term = next(term for part in content["lower"] for leaf in part["leaves"] if leaf for term in leaf["terms"])
+    term["step"], term["depth"] = [1, -40], 1 << 28
+    assert_refused(checker.check(json.dumps(content).encode(), network(weights), work=10**9), "")
 
 
 def test_more_work_can_be_allowed():
