@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import compactproofs as cp
 from compactproofs.arrays.arithmetic import Rigorous
+from compactproofs.bounds.factored import Factors
 from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.strategies.registry import all_strategies, strategy
@@ -30,9 +31,9 @@ from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic.options import QueryHandling
 from compactproofs.strategies.subcubic.search import Hints
 from compactproofs.strategies.subcubic.workbench import Workbench
-from compactproofs.strategies.threshold import hints as threshold_hints
 from compactproofs.strategies.threshold.tabled import Tabled
 from compactproofs.tasks import task_for
+from compactproofs.tasks.question import Question
 from models import random_weights, underflowing_weights, weights_from_tables, with_tensors
 
 ALWAYS = [
@@ -157,14 +158,21 @@ def attack(seed: int) -> tuple[Counter[str], list[str]]:
     d, h, out, k = weights.d_model, weights.d_vocab, weights.d_vocab_out, weights.n_ctx
     directions = Directions(*(anything(rng, n) for n in [h] * 4 + [d] * 3))
     with np.errstate(all="ignore"):
-        hints = threshold_hints.Hints(
-            np.abs(anything(rng, out, out)), anything(rng, out), anything(rng, h), anything(rng, out, h),
-            rng.integers(-1, 4, size=(out, h)), directions, int(rng.integers(0, 60)),
-        )  # fmt: skip
         for chosen in (*(s for s in ALWAYS if isinstance(s, Tabled)), some[2]):
-            failures, *_ = chosen.failures(weights, task, hints, Rigorous())
+            factors = Factors(
+                anything(rng, out),
+                rng.integers(-1, 1 << int(rng.integers(1, 60)), size=(out, out)) if chosen.weighted else None,
+                rng.integers(-1, 2 * h, size=out) if chosen.pools else None,
+                directions,
+            )
+            found, _ = chosen.found(weights, Question(task), chosen.with_choices(factors))
             counts["proofs with hostile hints"] += 1
-            claim(f"{chosen.label} with hints", max(0, task.total - failures))
+            claim(f"{chosen.label} with hints", task.total - sum(pool.failing for pool in found))
+        for number in range(3):
+            ledger = random_ledger(weights, Question(task), int(rng.integers(1 << 30)), factored=number == 2, upper=number < 2)
+            verified = cp.verify(ledger, weights)
+            counts["ledgers from nowhere"] += 1
+            claim("a random ledger", verified.correct_at_least, verified.correct_at_most)
         for chosen in some[:2]:
             width = k if chosen.query_handling is QueryHandling.MEAN_QUERY_DIFF else 4
             random = Hints(directions, rng.integers(-2, h + 2, size=(h, h, k)), anything(rng, h, width))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 import compactproofs as cp
-from compactproofs.counting.additive import count_exponent
+from compactproofs.counting.count_up import unit_exponents
 from compactproofs.reports.explorer import LARGEST_VOCABULARY
 from scale.groups import Group
 from scale.models import random_weights
@@ -31,7 +33,7 @@ def limits_section(found: Sequence[Group], rows: Sequence[Measurement]) -> str:
         lines.append([group.title, str(max(fits[0].sizes)), *cells])
     head = ["strategy", "largest $v$ measured"]
     head += [f"{time}, {way}" for time in (clock(SECONDS), clock(3600)) for way in ("fit", "largest two")]
-    first = {v: next(k for k in range(1, 100) if count_exponent(k, v) > 0) for v in (64, 128, 256)}
+    first = {v: next(k for k in range(1, 100) if unit_exponents(np.ones((k, v), dtype=np.int64)).sum() > 0) for v in (64, 128, 256)}
     beyond = listed([f"$k={k}$ at $v={v}$" for v, k in first.items()])
     return f"""## Limits
 

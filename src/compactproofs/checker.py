@@ -32,8 +32,11 @@ import hashlib
 import json
 import struct
 import sys
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import accumulate
 from math import isqrt, log10, prod
 from operator import add, mul, sub
@@ -442,6 +445,8 @@ class Tables(NamedTuple):
     tops: Row
     """[q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound"""
     meter: Meter
+    differences: dict[int, tuple[Rows, Row]]
+    """[m]: what all queries of a label share: EVOU[t][o] - EVOU[t][m] for its tokens, by o, and the largest PVOU[i][o] - PVOU[i][m]"""
 
 
 def tables(network: Network, question: Question, centre: Exact, meter: Meter) -> Tables:
@@ -471,7 +476,7 @@ def tables(network: Network, question: Question, centre: Exact, meter: Meter) ->
     if question.semantics == FLOAT32:
         error = float32_error(W, E, position, query, values, question, (n, d, common))
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter)
+    return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter, {})
 
 
 def largest_attention(scores: Exact, n: int, d: int, bits: int) -> Row:
@@ -568,27 +573,51 @@ def value_range(values: tuple[Rows, Rows, Rows], tokens: Row, m: int) -> int:
 # ---------------------------------------------------------------- the question: labels and masses
 
 
-class Automaton(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Automaton:
     """Accepts some sequences: [s] is {token: next state}, and no accepted sequence takes a move that is missing."""
 
     moves: list[dict[int, int]]
     accepting: list[bool]
     first: int
 
-    @property
+    @cached_property
     def tokens(self) -> Row:
         """Tokens that occur."""
         return sorted({t for row in self.moves for t in row})
+
+    @cached_property
+    def groups(self) -> list[dict[int, Row]]:
+        """[s]: {next state: tokens that lead there}"""
+        groups: list[dict[int, Row]] = [{} for _ in self.moves]
+        for row, group in zip(self.moves, groups, strict=True):
+            for t, z in row.items():
+                group.setdefault(z, []).append(t)
+        return groups
+
+    @cached_property
+    def places(self) -> list[tuple[int, int, int, int, Row | None]]:
+        """(s, next state, and where in `tokens` are those that lead there: from, to, and which if not all in between)"""
+        number = {t: place for place, t in enumerate(self.tokens)}
+        found: list[tuple[int, int, int, int, Row | None]] = []
+        for s, group in enumerate(self.groups):
+            for z, tokens in group.items():
+                which = sorted(number[t] for t in tokens)
+                whole = which[-1] - which[0] + 1 == len(which)
+                found.append((s, z, which[0], which[-1] + 1, None if whole else which))
+        return found
 
     def in_class(self, order: Row, c: int) -> Automaton:
         """Of these sequences those with order[c] and none of order[:c]; for c = len(order), those with none of order.
 
         Every sequence is in exactly one of these classes. State s + len(moves) means: order[c] has been seen.
         """
+        if not order:
+            return self
         gone, wanted, n = set(order[:c]), order[c] if c < len(order) else None, len(self.moves)
         rows = [{t: z for t, z in row.items() if t not in gone} for row in self.moves]
         if wanted is None:
-            return self._replace(moves=rows)
+            return Automaton(rows, self.accepting, self.first)
         before = [{t: z + n if t == wanted else z for t, z in row.items()} for row in rows]
         return Automaton(before + [{t: z + n for t, z in row.items()} for row in rows], [False] * n + self.accepting, self.first)
 
@@ -611,20 +640,26 @@ class Question(NamedTuple):
     """[i][t]"""
     semantics: str
     sha256: str
+    arriving: dict[int, dict[int, int]]
+    """[m]: {state of its automaton: mass of the ways to get there before the last token}, as far as it has been computed"""
 
     def mass(self, m: int, queries: Row) -> int:
-        """Of the sequences of label m that end in one of the queries."""
+        """Of the sequences of label m that end in one of the queries: an exact integer."""
         automaton = self.automata[m]
-        ahead = [int(accepts) for accepts in automaton.accepting]
-        for i in range(len(self.masses) - 1, -1, -1):
-            allowed = set(queries) if i == len(self.masses) - 1 else None
-            ahead = [
-                sum(self.masses[i][t] * ahead[z] for t, z in row.items() if allowed is None or t in allowed) for row in automaton.moves
-            ]
-        return ahead[automaton.first]
+        if m not in self.arriving:
+            arriving = {automaton.first: 1}
+            for row in self.masses[:-1]:
+                after: dict[int, int] = {}
+                for s, mass in arriving.items():
+                    for z, tokens in automaton.groups[s].items():
+                        after[z] = after.get(z, 0) + mass * sum(map(row.__getitem__, tokens))
+                arriving = after
+            self.arriving[m] = arriving
+        ends = ((mass, automaton.moves[s], q) for s, mass in self.arriving[m].items() for q in queries)
+        return sum(mass * self.masses[-1][q] for mass, moves, q in ends if q in moves and automaton.accepting[moves[q]])
 
 
-def read_question(value: Json, v: int, k: int) -> Question:
+def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
     """The question of a certificate about sequences of k tokens below v. Its hash names it."""
     task, masses, semantics, error_model, sha256 = fields(value, "task masses semantics error_model sha256", "question")
     good = (semantics, error_model) in ((REAL, None), (FLOAT32, ERROR_MODEL))
@@ -651,14 +686,15 @@ def read_question(value: Json, v: int, k: int) -> Question:
         )
         whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
     holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
-    automata = {m: label_automaton(following, labels, start, m) for m in sorted(set(labels))}
-    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest())
+    automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
+    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest(), {})
 
 
-def label_automaton(following: Rows, labels: Row, start: int, m: int) -> Automaton:
+def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
     """The sequences of label m: states that accept the same endings are merged (Moore's algorithm), dead ones left out."""
     group = [int(label == m) for label in labels]
     while True:
+        meter.spend(len(labels) * (400 + 30 * len(following[0])))
         signatures = [(group[s], *map(group.__getitem__, row)) for s, row in enumerate(following)]
         numbers = {signature: number for number, signature in enumerate(dict.fromkeys(signatures))}
         refined = [numbers[signature] for signature in signatures]
@@ -699,17 +735,26 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
     digit, in base 2^width, is f_i(s, begin + j). To read f_{i+1} at z + d is to shift by d digits. Digits stay below the base, so nothing
     is carried from one to the next.
     """
-    k = len(D)
+    k, uniform = len(D), all(max(row) == min(row) == 1 for row in masses)
     most, exponents = [1], Row()
     for i in range(k - 1, -1, -1):
-        here = sum(masses[i][t] for t in D[i])
+        here = len(D[i]) if uniform else sum(masses[i][t] for t in D[i])
         e = 0
         while here * -(-most[0] >> e) >= 1 << 62:
             e += 1
         most.insert(0, here * -(-most[0] >> e))
         exponents.insert(0, e)
     width = max(x.bit_length() for x in most) + 2
-    low, high = ([start, *accumulate(map(end, map(dict.values, D)), initial=start)][1:] for end in (min, max))
+    reach = [{automaton.first: (start, start)}]  # the least and the greatest sum before each position, by state
+    for row in D:
+        after: dict[int, tuple[int, int]] = {}
+        for s, (low, high) in reach[-1].items():
+            for z, tokens in automaton.groups[s].items():
+                added = [row[t] for t in tokens if t in row]
+                if added:
+                    least, most_too = after.get(z, (low + added[0], high + added[0]))
+                    after[z] = min(least, low + min(added)), max(most_too, high + max(added))
+        reach.append(after)
     # windows of f_k, then of f_{k-1} and so on: state -> (begin, digits, integer, the constant above)
     windows = {s: (0, 0, 0, 1) for s, accepts in enumerate(automaton.accepting) if accepts}
     ends = dict.fromkeys(windows, (0, 0))  # the least and the greatest sum that the rest can add
@@ -718,17 +763,19 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
         if e:
             windows = {s: (*window[:2], *coarser(*window[1:], e, width)) for s, window in windows.items()}
         new_windows, new_ends = {}, {}
-        for s, moves in enumerate(automaton.moves):
-            groups: dict[tuple[int, int], int] = {}
-            for t, z in moves.items():
-                if t in row and z in windows:
-                    groups[z, row[t]] = groups.get((z, row[t]), 0) + masses[i][t]
+        for s, (low, high) in reach[i].items():
+            groups: list[tuple[int, int, int]] = []  # next state, what is added, mass
+            for z, tokens in automaton.groups[s].items():
+                if z in windows and uniform:
+                    groups += [(z, d, n) for d, n in Counter(map(row.__getitem__, filter(row.__contains__, tokens))).items()]
+                elif z in windows:
+                    groups += [(z, row[t], masses[i][t]) for t in tokens if t in row]
             if not groups:
                 continue
-            least = min(d + ends[z][0] for z, d in groups)
-            greatest = max(d + ends[z][1] for z, d in groups)
-            begin = max(-greatest, low[i])
-            digits = max(min(-least, high[i] + 1) - begin, 0)
+            least = min(d + ends[z][0] for z, d, _ in groups)
+            greatest = max(d + ends[z][1] for z, d, _ in groups)
+            begin = max(-greatest, low)
+            digits = max(min(-least, high + 1) - begin, 0)
             meter.add(len(groups), digits * width)
             meter.momentarily(digits * width)
             new_windows[s] = (begin, digits, *shifted(groups, windows, begin, digits, width))
@@ -758,12 +805,12 @@ def coarser(digits: int, packed: int, above: int, e: int, width: int) -> tuple[i
 
 
 def shifted(
-    groups: dict[tuple[int, int], int], windows: dict[int, tuple[int, int, int, int]], begin: int, digits: int, width: int
+    groups: list[tuple[int, int, int]], windows: dict[int, tuple[int, int, int, int]], begin: int, digits: int, width: int
 ) -> tuple[int, int]:
-    """The sum of mass times window(z) read d digits further, over groups (z, d) -> mass; and the constant above."""
+    """The sum of mass times window(z) read d digits further, over groups (z, d, mass); and the constant above."""
     packed = constant = total = 0
     longer: dict[int, int] = {}  # windows with their constant after them
-    for (z, d), mass in groups.items():
+    for z, d, mass in groups:
         base, held, content, above = windows[z]
         total += mass * above
         move = begin + d - base
@@ -778,17 +825,16 @@ def shifted(
     return packed + constant * ones(digits, width), total
 
 
-def walk(harms: Harms, automaton: Automaton) -> int | None:
-    """The largest sum of harms over all accepted sequences, where harms[i] has the tokens that may stand at i; None if there are none."""
+def walk(harms: Harms, masses: Rows, automaton: Automaton) -> int | None:
+    """The largest sum of harms over all accepted sequences that have a mass, harms[i] having the tokens that may stand at i; None if none."""
     best = {automaton.first: 0}
-    for row in harms:
+    for row, mass in zip(harms, masses, strict=True):
         after: dict[int, int] = {}
         for s, so_far in best.items():
-            for t, z in automaton.moves[s].items():
-                if t in row:
-                    x = so_far + row[t]
-                    if z not in after or x > after[z]:
-                        after[z] = x
+            for z, tokens in automaton.groups[s].items():
+                found = [row[t] for t in tokens if t in row and mass[t]]
+                if found and (z not in after or so_far + max(found) > after[z]):
+                    after[z] = so_far + max(found)
         best = after
     return max((x for s, x in best.items() if automaton.accepting[s]), default=None)
 
@@ -822,8 +868,11 @@ class Grid(NamedTuple):
         D: Harms = []
         for row, offset, floor in zip(harms, self.offsets, floors, strict=True):
             ceiling, shift = sum(floors) - floor - start, offset * self.mantissa
-            fine = {t: -(-h >> down) if down >= 0 else h << -down for t, h in row.items()}
-            D.append({t: max(min(-((shift - x) // whole), ceiling), -floor) for t, x in fine.items()})
+            up = max(-down, 0)
+            steps = {t: -((shift - (-(-h >> down) if up == 0 else h << up)) // whole) for t, h in row.items()}
+            if min(steps.values()) < -floor or max(steps.values()) > ceiling:
+                steps = {t: max(min(x, ceiling), -floor) for t, x in steps.items()}
+            D.append(steps)
         return Rounded(start, D)
 
 
@@ -854,11 +903,13 @@ class Pair:
         self.tokens = automaton.tokens
         self.scale = T.scale + 2 * T.bits
         self._terms: dict[tuple[int, bool], Harms] = {}
-        groups: dict[tuple[int, int], Row] = {}
-        for s, row in enumerate(automaton.moves):
-            for t, z in row.items():
-                groups.setdefault((s, z), []).append(t)
-        self._groups = groups
+        if m not in T.differences:
+            T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
+            columns = [[[x - row[m] for x in row] for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU)]
+            T.differences[m] = [list(x) for x in zip(*columns[0], strict=True)], [max(x) for x in zip(*columns[1], strict=True)]
+        self.values, self.at_worst = T.differences[m]
+        self.low, self.high = ([A[q][t] for t in self.tokens] for A in (T.A_low, T.A_high))
+        self.own = self.tokens.index(q)
 
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
@@ -867,33 +918,25 @@ class Pair:
             T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
             if len(self._terms) * T.k * len(self.tokens) > 1 << 22:
                 self._terms.clear()
-            direct = T.EU[q][o] - T.own[q][m]
-            by_token = {t: T.EVOU[t][o] - T.EVOU[t][m] + direct for t in self.tokens}
-            A_low, A_high = T.A_low[q], T.A_high[q]
+            values, direct = self.values[o], T.EU[q][o] - T.own[q][m]
             rows: Harms = []
             for i in range(T.k):
                 at, b_low, b_high = T.PVOU[i][o] - T.PVOU[i][m], T.b_low[q][i], T.b_high[q][i]
-                row = {}
-                for t in self.tokens if i < T.k - 1 else (q,):
-                    x = by_token[t] + at
-                    row[t] = x * A_high[t] * b_high if (x > 0) == up else x * A_low[t] * b_low
-                rows.append(row)
+                entries = list(zip(self.tokens, values, self.low, self.high, strict=True))
+                rest, here = at + direct, entries if i < T.k - 1 else [entries[self.own]]
+                rows.append({t: x * high * b_high if ((x := y + rest) > 0) == up else x * low * b_low for t, y, low, high in here})
             self._terms[o, up] = rows
         return self._terms[o, up]
 
     def is_harmless(self, o: int) -> bool:
         """Whether a walk shows that output o never reaches the label, every position but the last taken for the worst one."""
         T, q, m = self.T, self.q, self.m
-        T.meter.multiply(3 * len(self.tokens) + T.k * len(self._groups), (T.bits + T.scale) // 2)
-        direct = T.EU[q][o] - T.own[q][m]
-        rest = max(row[o] - row[m] for row in T.PVOU) + direct
-        A_low, A_high, own = T.A_low[q], T.A_high[q], T.EVOU[q][o] - T.EVOU[q][m] + rest
-        harm = {}
-        for t in self.tokens:
-            row = T.EVOU[t]
-            x = row[o] - row[m] + rest
-            harm[t] = x * A_high[t] if x > 0 else x * A_low[t]
-        moves = [(s, z, max(map(harm.__getitem__, tokens))) for (s, z), tokens in self._groups.items()]
+        T.meter.multiply(3 * len(self.tokens) + T.k * len(self.automaton.places), (T.bits + T.scale) // 2)
+        values, rest = self.values[o], self.at_worst[o] + T.EU[q][o] - T.own[q][m]
+        harm = [x * high if (x := value + rest) > 0 else x * low for value, low, high in zip(values, self.low, self.high, strict=True)]
+        moves = [
+            (s, z, max(harm[a:b] if tokens is None else map(harm.__getitem__, tokens))) for s, z, a, b, tokens in self.automaton.places
+        ]
         best = {self.automaton.first: 0}
         for low, high in zip(T.b_low[q][:-1], T.b_high[q][:-1], strict=True):
             after: dict[int, int] = {}
@@ -903,14 +946,14 @@ class Pair:
                     if z not in after or y > after[z]:
                         after[z] = y
             best = after
-        last = upper(own, A_low[q] * T.b_low[q][-1], A_high[q] * T.b_high[q][-1])
+        last = upper(values[self.own] + rest, T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1])
         ended = (x for s, x in best.items() if q in self.automaton.moves[s] and self.automaton.accepting[self.automaton.moves[s][q]])
         return max((x + last for x in ended), default=-1) < 0
 
-    def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
-        """Whether a walk shows that output o stays below the label on all sequences of a class."""
+    def is_harmless_in(self, o: int, masses: Rows, automaton: Automaton) -> bool:
+        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
         self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
-        found = walk(self.terms(o, up=True), automaton)
+        found = walk(self.terms(o, up=True), masses, automaton)
         return found is None or found < 0
 
     def sum(self, o: int, sequence: Row, up: bool) -> int:
@@ -950,13 +993,15 @@ class Factors(NamedTuple):
     """moved from the direct path to EVOU"""
     labels: dict[int, tuple[int | None, Row]]
     """[m]: a token to which attention is relative, or None, and weights of outputs"""
+    pooled: dict[int, Pooled]
+    """[m]: what has been computed from them"""
 
 
 def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
     """The hints of a certificate; none if it has no factored terms."""
     out, d_model = sizes["d_vocab_out"], sizes["d_model"]
     if value is None:
-        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {})
+        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {}, {})
     centre, mu, labels = fields(value, "centre mu labels", "factors")
     vectors = []
     for name, vector, length in (("centre", centre, d_model), ("mu", mu, out)):
@@ -969,7 +1014,7 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
         m = integer(m, 0, out - 1, "factors.labels")
         chosen = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
         by_label[m] = chosen, [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
-    return Factors(vectors[0], vectors[1], by_label)
+    return Factors(vectors[0], vectors[1], by_label, {})
 
 
 class Pooled:
@@ -1007,18 +1052,20 @@ class Pooled:
         T.meter.multiply(2 * len(queries) * (len(self.tokens) + T.k) + 3 * T.k * len(self.tokens), 2 * T.bits)
         A_low, A_high, b_low, b_high = [], [], [], []
         for q in queries:
-            a = 1 << T.bits if self.relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][self.relative_to], 1)
-            b = T.tops[q]
-            A_low.append({t: T.A_low[q][t] * a >> T.bits for t in self.tokens})
-            A_high.append({t: -(-T.A_high[q][t] * a >> T.bits) for t in self.tokens})
+            b, rows = T.tops[q], (T.A_low[q], T.A_high[q])
+            if self.relative_to is not None:
+                a = (1 << 2 * T.bits) // max(T.A_high[q][self.relative_to], 1)
+                rows = [x * a >> T.bits for x in rows[0]], [-(-x * a >> T.bits) for x in rows[1]]
+            A_low.append(rows[0])
+            A_high.append(rows[1])
             b_low.append([x * b >> T.bits for x in T.b_low[q]])
             b_high.append([-(-x * b >> T.bits) for x in T.b_high[q]])
-        least = {t: min(row[t] for row in A_low) for t in self.tokens}
-        most = {t: max(row[t] for row in A_high) for t in self.tokens}
+        least, most = [min(x) for x in zip(*A_low, strict=True)], [max(x) for x in zip(*A_high, strict=True)]
         worst, harms = max(self.s[q] for q in queries), []
         for i in range(T.k - 1):
             low, high, rest = min(row[i] for row in b_low), max(row[i] for row in b_high), worst + self.p[i]
-            harms.append({t: upper(self.r[t] + rest, low * least[t], high * most[t]) for t in self.tokens})
+            entries = ((t, self.r[t] + rest) for t in self.tokens)
+            harms.append({t: x * high * most[t] if x > 0 else x * low * least[t] for t, x in entries})
         last = {}
         for j, q in enumerate(queries):
             last[q] = upper(self.r[q] + self.p[-1] + self.s[q], A_low[j][q] * b_low[j][-1], A_high[j][q] * b_high[j][-1])
@@ -1062,6 +1109,7 @@ def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...
         holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
         holds(seen.isdisjoint((m, q) for q in queries), f"{here}: a query of label {m} is in two parts")
         seen.update((m, q) for q in queries)
+        T.meter.hold(2 * sum(map(len, automaton.moves)) * (len(order) + 1), 0)  # the automata of its classes
         classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
         parts.append(Part(m, queries, [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]))
         ends = {sequence[-1] for leaf in parts[-1].leaves for sequence in leaf.listed}
@@ -1097,26 +1145,26 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
     """
     automaton, total = question.automata[part.m], 0
     if any("factored" in term for leaf in part.leaves for term in leaf.terms or ()):
-        pooled = Pooled(T, factors, automaton.tokens, part.m)
+        if part.m not in factors.pooled:
+            factors.pooled[part.m] = Pooled(T, factors, automaton.tokens, part.m)
+        pooled = factors.pooled[part.m]
         for queries in pooled.pools(part.queries):
             harms = pooled.harms(queries)
             for leaf in part.leaves:
                 well_formed(not leaf.listed, f"{where}: sequences are listed beside factored terms")
-                everything = mass_up(T, question, leaf.automaton, queries)
-                count = 0 if leaf.terms else everything
+                count = 0 if leaf.terms else mass_up(T, question, leaf.automaton, queries)
                 for term in leaf.terms or ():
                     well_formed("factored" in term, f"{where}: factored terms stand by themselves")
                     rounded = term["grid"].rounded(harms, T.scale + 2 * T.bits, False)
                     count += count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
-                total += min(count, everything)
+                total += count if len(leaf.terms or ()) < 2 else min(count, mass_up(T, question, leaf.automaton, queries))
         return total
     for q in part.queries:
         pair = Pair(T, automaton, part.m, q)
         harmful = [o for o in range(T.out) if o != part.m and not pair.is_harmless(o)]
         for leaf in part.leaves:
-            everything = mass_up(T, question, leaf.automaton, [q])
             if leaf.terms is None:
-                total += everything
+                total += mass_up(T, question, leaf.automaton, [q])
                 continue
             covered: set[int] = set()
             counters, count = [], 0
@@ -1124,8 +1172,10 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
                 counters.append(term["grid"].rounded(pair.harms(term, covered, where), pair.scale, False))
                 count += count_up(counters[-1].start, counters[-1].D, question.masses, leaf.automaton, T.meter)
             for o in harmful:
-                holds(o in covered or pair.is_harmless_in(o, leaf.automaton), f"{where}: output {o} might win, and no term covers it")
-            total += min(count - listed_mass(T, question, leaf, q, counters, where), everything)
+                harmless = o in covered or pair.is_harmless_in(o, question.masses, leaf.automaton)
+                holds(harmless, f"{where}: output {o} might win, and no term covers it")
+            count -= listed_mass(T, question, leaf, q, counters, where)
+            total += count if len(leaf.terms) < 2 else min(count, mass_up(T, question, leaf.automaton, [q]))
             for sequence in leaf.listed if harmful else ():
                 good = sequence[-1] != q or max(pair.sum(o, sequence, up=True) for o in harmful) < 0
                 holds(good, f"{where}: the sequence {sequence} is not certainly right")
@@ -1182,7 +1232,7 @@ def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | N
     """What a certificate proves about this network, whatever it claims: mass at least, mass at most, of which question."""
     sizes = network.sizes()
     meter = Meter(work)
-    question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"])
+    question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
     factors = read_factors(certificate["factors"], sizes)
     T = tables(network, question, factors.centre, meter)

@@ -310,7 +310,8 @@ def test_length_depends_on_sizes_only_and_adds_up(chosen):
     proof = prove(random_weights(0), chosen)
     assert proof.flops == sum(proof.length.flops_breakdown.values()) > 0
     measured = proof.length.flops_breakdown.keys() - one.flops_breakdown.keys()
-    assert {name: proof.length.flops_breakdown[name] for name in one.flops_breakdown} == one.flops_breakdown
+    for name, flops in one.flops_breakdown.items():  # terms are charged for the pairs about which something was proven
+        assert proof.length.flops_breakdown[name] == flops or (name == "terms" and proof.length.flops_breakdown[name] < flops)
     assert measured == set() if chosen.family != "threshold" else "counting" in measured
 
 

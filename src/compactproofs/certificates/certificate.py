@@ -37,7 +37,7 @@ class Certificate:
     @property
     def semantics(self) -> str:
         """`real` or `float32-any-order`."""
-        return str(self.content["semantics"])
+        return str(self.content["question"]["semantics"])
 
     @cached_property
     def data(self) -> bytes:

@@ -154,8 +154,9 @@ def float32_margin(weights: Weights, task: AbstractTask) -> np.ndarray:
     raw = network(weights)
     value = encoded_question(Question(task, semantics=FLOAT32))
     try:
-        question = checker.read_question(value, weights.d_vocab, weights.n_ctx)
-        T = checker.tables(raw, question, checker.Exact([[0] * weights.d_model], 0), checker.Meter(checker.NO_LIMIT))
+        meter = checker.Meter(checker.NO_LIMIT)
+        question = checker.read_question(value, weights.d_vocab, weights.n_ctx, meter)
+        T = checker.tables(raw, question, checker.Exact([[0] * weights.d_model], 0), meter)
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
     margins = np.zeros((weights.d_vocab, weights.d_vocab_out))

@@ -33,6 +33,8 @@ MOST_MASS = 1 << 40
 
 _CAPACITY = (1 << 62) - 1
 
+_NEVER = 1 << 60
+
 _WIDEST = 1 << 24
 """Where a window would be wider, everything is counted instead."""
 
@@ -76,27 +78,29 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     k, n = masses.shape
     following, accepting, first = automaton
     n_states = following.shape[0]
-    # sums that can be reached before position i, whatever the state; and the least and greatest that an accepted rest can add
-    reach_low = np.empty(k + 1, np.int64)
-    reach_high = np.empty(k + 1, np.int64)
-    reach_low[0] = start
-    reach_high[0] = start
+    # the least and greatest sum that can be reached before position i in a state, and that an accepted rest can add
+    reach_low = np.full((k + 1, n_states), _NEVER)
+    reach_high = np.full((k + 1, n_states), -_NEVER)
+    reach_low[0, first] = start
+    reach_high[0, first] = start
     for i in range(k):
-        low = LARGEST
-        high = -LARGEST
-        for s in range(D.shape[1]):
+        for s in range(n_states):
+            if reach_low[i, s] == _NEVER:
+                continue
+            row = D[i, s if D.shape[1] > 1 else 0]
             for t in range(n):
-                if masses[i, t] > 0:
-                    low = min(low, D[i, s, t])
-                    high = max(high, D[i, s, t])
-        reach_low[i + 1] = reach_low[i] + low
-        reach_high[i + 1] = reach_high[i] + high
+                z = following[s, t]
+                if z >= 0 and masses[i, t] > 0:
+                    reach_low[i + 1, z] = min(reach_low[i + 1, z], reach_low[i, s] + row[t])
+                    reach_high[i + 1, z] = max(reach_high[i + 1, z], reach_high[i, s] + row[t])
     least = np.zeros((k + 1, n_states), np.int64)
     greatest = np.zeros((k + 1, n_states), np.int64)
     alive = np.zeros((k + 1, n_states), np.bool_)
     alive[k] = accepting
     for i in range(k - 1, -1, -1):
         for s in range(n_states):
+            if reach_low[i, s] == _NEVER:
+                continue
             row = D[i, s if D.shape[1] > 1 else 0]
             for t in range(n):
                 z = following[s, t]
@@ -132,11 +136,11 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
         width = np.zeros(n_states, np.int64)
         for s in range(n_states):
             if alive[i, s]:
-                begin[s] = max(-greatest[i, s], reach_low[i])
-                width[s] = max(min(-least[i, s], reach_high[i] + 1) - begin[s], 0)
+                begin[s] = max(-greatest[i, s], reach_low[i, s])
+                width[s] = max(min(-least[i, s], reach_high[i, s] + 1) - begin[s], 0)
                 if width[s] > _WIDEST:  # count everything
                     width[s] = 0
-                    begin[s] = reach_low[i]
+                    begin[s] = reach_low[i, s]
         new = np.zeros((n_states, width.max()), np.int64)
         new_total = np.zeros(n_states, np.int64)
         rising = np.empty(width.max() + 1, np.int64)
