@@ -1,6 +1,10 @@
 """Flip any field of a valid certificate: it is not accepted, or what it then claims is still true by brute force."""
 
 import json
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +15,12 @@ from hypothesis import strategies as st
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
+from compactproofs.strategies.base import Request
+from compactproofs.strategies.registry import strategy
+from compactproofs.tasks import LabellingAutomaton, MaxOfK
 from models import weights_from_tables
+from oracle import is_correct
+from tasks import Named
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 CORPUS_MODEL = (CORPUS / "models/a.safetensors").read_bytes()
@@ -19,18 +28,34 @@ CORPUS_MODEL = (CORPUS / "models/a.safetensors").read_bytes()
 
 def small_model():
     """Three tokens, three places, some sequences wrong: the certificates are short enough to try every field."""
-    rng = np.random.default_rng(13)
+    rng = np.random.default_rng(6)
     noise = [0.8 * rng.normal(size=shape) for shape in ((3, 3), (3, 3), (3, 4), (3, 4), (3, 4))]
     return weights_from_tables(noise[0] + np.arange(3), noise[1], noise[2] + 3 * np.eye(3, 4), noise[3], noise[4])
 
 
 WEIGHTS = small_model()
 MODEL = network(WEIGHTS)
-TOTAL, TRUTH = 27, cp.accuracy(WEIGHTS).correct
+TASK, OTHER = MaxOfK(3, 3), Named("minimum", 3, 3)
 STRATEGIES = "cubic subcubic threshold-cubic threshold-cubic-pooled threshold-quartic threshold-exact-output threshold-best".split()
+MASSES = [[3, 1, 2], [0, 5, 1], [1, 2, 4]]
+
+
+def with_masses(name, masses):
+    """A certificate of a question that does not take all sequences alike."""
+    question, proof = cp.Question(TASK, np.array(masses)), cp.prove(WEIGHTS, name)
+    bound = strategy(name).bound(Request(WEIGHTS, TASK, asked=question))
+    origin = replace(proof.origin, question=question, make_ledger=bound.make_ledger)
+    return cp.certify(replace(proof, correct_at_least=bound.correct_at_least, total=question.total, origin=origin))
+
+
 CERTIFICATES = {
     **{name: cp.prove(WEIGHTS, name, upper=name in ("cubic", "threshold-best")).certificate.content for name in STRATEGIES},
     "float32": cp.prove(WEIGHTS, "threshold-cubic-pooled").certify("float32-any-order").content,
+    "float32, one by one": cp.prove(WEIGHTS, "threshold-best").certify("float32-any-order").content,
+    "another task": cp.prove(WEIGHTS, "threshold-best", OTHER, upper=True).certificate.content,
+    "another task, pools": cp.prove(WEIGHTS, "threshold-cubic-pooled", OTHER).certificate.content,
+    "masses": with_masses("threshold-best", MASSES).content,
+    "masses, pools": with_masses("threshold-cubic-pooled", [[2**30, 1, 5]] * 3).content,
 }
 
 OTHER_VALUES = st.one_of(
@@ -38,10 +63,31 @@ OTHER_VALUES = st.one_of(
     st.booleans(),
     st.integers(-3, 6),
     st.integers(-(2**80), 2**80),
-    st.sampled_from(["", "0", "1", "125", "999", "real", "float32-any-order", "cubic", "gaps", "pools", "pairs", "failures"]),
+    st.sampled_from(["", "0", "1", "27", "999", "real", "float32-any-order", "float32-1", "max"]),
     st.just([]),
     st.just({}),
+    st.just([0, 1, 2]),
+    st.just({"terms": [], "listed": []}),
 )
+
+
+@cache
+def right(sequence, label):
+    return label < WEIGHTS.d_vocab_out and is_correct(WEIGHTS, sequence, label)
+
+
+def truth(question):
+    """The mass that is answered right, and all of it, for the question that a certificate asks."""
+    task = question["task"]
+    automaton = TASK.automaton
+    if task != "max":
+        automaton = LabellingAutomaton(np.array(task["following"]), np.array(task["labels"]), task["start"])
+    masses = question["masses"] or [[1] * 3] * 3
+    found = {True: 0, False: 0}
+    for x in product(range(3), repeat=3):
+        label = int(automaton.label(np.array([x]))[0])
+        found[right(x, label)] += prod(row[t] for row, t in zip(masses, x, strict=True))
+    return found[True], sum(found.values())
 
 
 def places(value, prefix=()):
@@ -61,17 +107,38 @@ def with_change(content, place, change):
 
 
 def assert_harmless(content):
-    found = checker.check(json.dumps(content).encode(), MODEL)
-    assert found.verdict is not checker.Verdict.INTERNAL_ERROR, found.reason
-    if found.accepted:
-        assert found.total == TOTAL and found.correct_at_least <= TRUTH
-        assert found.correct_at_most is None or found.correct_at_most >= TRUTH
+    """Neither what it claims nor all that it could claim is wrong."""
+    for each in (content, boldest(content)):
+        found = checker.check(json.dumps(each).encode(), MODEL)
+        assert found.verdict is not checker.Verdict.INTERNAL_ERROR, found.reason
+        if found.accepted:
+            mass, total = truth(each["question"])
+            assert found.total == total and found.correct_at_least <= mass
+            assert found.correct_at_most is None or found.correct_at_most >= mass
+
+
+def boldest(content):
+    """The same, claiming whatever it proves."""
+    if not isinstance(content, dict) or set(content) != set(CERTIFICATES["cubic"]):
+        return content
+    try:
+        at_least, at_most, question = checker.proven(content, MODEL, checker.MOST_WORK)
+    except (checker.RejectedError, checker.MalformedError):
+        return content
+    total = prod(map(sum, question.masses))
+    return {
+        **content,
+        "claim": {"correct_at_least": str(at_least), "correct_at_most": None if at_most is None else str(at_most), "total": str(total)},
+    }
 
 
 def test_the_certificates_say_something():
-    assert 0 < TRUTH < TOTAL
-    assert all(checker.check(json.dumps(content).encode(), MODEL).accepted for content in CERTIFICATES.values())
-    assert sum(int(content["claim"]["correct_at_least"]) > 0 for content in CERTIFICATES.values()) >= 6
+    for content in CERTIFICATES.values():
+        mass, total = truth(content["question"])
+        assert 0 < mass < total and checker.check(json.dumps(content).encode(), MODEL).accepted
+    assert sum(int(content["claim"]["correct_at_least"]) > 0 for content in CERTIFICATES.values()) >= 10
+    terms = [t for c in CERTIFICATES.values() for p in c["lower"] + (c["upper"] or []) for leaf in p["leaves"] if leaf for t in leaf["terms"]]
+    assert all(any(kind in term for term in terms) for kind in ("joint", "apart", "factored", "spoiler"))
 
 
 def nudged(value):
@@ -95,7 +162,29 @@ def test_every_field_nudged(name, change):
         assert_harmless(with_change(CERTIFICATES[name], place, change))
 
 
-@settings(deadline=None, max_examples=300)
+def renamed(content):
+    """The hash of a question that was changed: an attacker can compute it."""
+    try:
+        checker.read_question(content["question"], 3, 3, checker.Meter())
+    except checker.RejectedError as error:
+        if "SHA-256 is " in str(error):
+            sha256 = str(error).partition("SHA-256 is ")[2][:64]
+            return {**content, "question": {**content["question"], "sha256": sha256}}
+    except checker.MalformedError:
+        pass
+    return content
+
+
+@pytest.mark.parametrize("change", [nudged, lowered])
+@pytest.mark.parametrize("name", ["another task", "another task, pools", "masses", "masses, pools"])
+def test_every_field_of_a_question_nudged_and_its_hash_with_it(name, change):
+    """Then another question is asked, and the answer must be right for that one."""
+    for place in places(CERTIFICATES[name]["question"]):
+        if place:
+            assert_harmless(renamed(with_change(CERTIFICATES[name], ("question", *place), change)))
+
+
+@settings(deadline=None, max_examples=400)
 @given(st.data())
 def test_any_field_replaced(data):
     content = CERTIFICATES[data.draw(st.sampled_from(sorted(CERTIFICATES)))]
@@ -104,7 +193,42 @@ def test_any_field_replaced(data):
         if place:
             value = data.draw(OTHER_VALUES)
             content = with_change(content, place, lambda _, value=value: value)
+    assert_harmless(renamed(content) if isinstance(content.get("question"), dict) else content)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_any_part_leaf_or_term_moved(data):
+    """Parts, leaves, terms and sequences of all certificates, put where they do not belong."""
+    content = CERTIFICATES[data.draw(st.sampled_from(sorted(CERTIFICATES)))]
+    donor = CERTIFICATES[data.draw(st.sampled_from(sorted(CERTIFICATES)))]
+    kind = data.draw(st.sampled_from([("label",), ("listed",), ("step",), (0,)]))
+    sides = [(side, *place) for side in ("lower", "upper") if content[side] for place in places(content[side])]
+    pieces = [piece for side in ("lower", "upper") if donor[side] for piece in pieces_of(donor[side])]
+    here = [place for place in sides if place and kind_of(value_at(content, place)) == kind]
+    fitting = [piece for piece in pieces if kind_of(piece) == kind]
+    if here and fitting:
+        content = with_change(content, data.draw(st.sampled_from(here)), lambda _: data.draw(st.sampled_from(fitting)))
+    if data.draw(st.booleans()) and donor["factors"] is not None:
+        content = {**content, "factors": donor["factors"]}
     assert_harmless(content)
+
+
+def value_at(value, place):
+    for key in place:
+        value = value[key]
+    return value
+
+
+def pieces_of(value):
+    return [value_at(value, place) for place in places(value)]
+
+
+def kind_of(value):
+    """What a piece of a bound is: a part, a leaf, a term, or a list of integers."""
+    if isinstance(value, dict):
+        return next(((name,) for name in ("label", "listed", "step") if name in value), None)
+    return (0,) if isinstance(value, list) and value and all(type(x) is int for x in value) else None
 
 
 @settings(deadline=None, max_examples=300)
@@ -118,7 +242,7 @@ def test_any_bytes_changed(data):
     found = checker.check(bytes(text), MODEL)
     assert found.verdict is not checker.Verdict.INTERNAL_ERROR, found.reason
     if found.accepted:
-        assert found.correct_at_least <= TRUTH
+        assert found.correct_at_least <= truth(json.loads(text)["question"])[0]
 
 
 @settings(deadline=None, max_examples=200)
