@@ -37,7 +37,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from itertools import accumulate
+from itertools import repeat
 from math import isqrt, log10, prod
 from operator import add, mul, sub
 from pathlib import Path
@@ -826,15 +826,16 @@ def shifted(
 
 
 def walk(harms: Harms, masses: Rows, automaton: Automaton) -> int | None:
-    """The largest sum of harms over all accepted sequences that have a mass, harms[i] having the tokens that may stand at i; None if none."""
-    best = {automaton.first: 0}
+    """The largest sum of harms over all accepted sequences that have a mass; harms[i] has the tokens that may stand at i. None: none."""
+    best, everything = {automaton.first: 0}, set(automaton.tokens)
     for row, mass in zip(harms, masses, strict=True):
         after: dict[int, int] = {}
+        whole = min(mass) > 0 and row.keys() >= everything
         for s, so_far in best.items():
             for z, tokens in automaton.groups[s].items():
-                found = [row[t] for t in tokens if t in row and mass[t]]
-                if found and (z not in after or so_far + max(found) > after[z]):
-                    after[z] = so_far + max(found)
+                found = max(map(row.__getitem__, tokens) if whole else (row[t] for t in tokens if t in row and mass[t]), default=None)
+                if found is not None and (z not in after or so_far + found > after[z]):
+                    after[z] = so_far + found
         best = after
     return max((x for s, x in best.items() if automaton.accepting[s]), default=None)
 
@@ -1036,7 +1037,8 @@ class Pooled:
         T.meter.multiply((2 * len(tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
 
         def largest(row: Row, own: int) -> int:
-            return max((weight * (x - own) for o, (weight, x) in enumerate(zip(w, row, strict=True)) if o != m), default=-1)
+            terms = list(map(mul, w, map(sub, row, repeat(own))))
+            return max(terms[:m] + terms[m + 1 :], default=-1)
 
         self.r = {t: largest(list(map(add, T.EVOU[t], mu)), T.EVOU[t][m] + mu[m]) for t in tokens}
         self.p = [largest(row, row[m]) for row in T.PVOU]
@@ -1255,7 +1257,7 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     version = certificate.get("version")
     well_formed(
         version == VERSION and type(version) is int,
-        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew with 'compactproofs prove --certificate'",
+        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew: 'compactproofs prove --certificate'",
     )
     names = "format version producer question model claim factors lower upper end"
     _, _, producer, _, model, claim, _, _, above, end = fields(certificate, names, "the certificate")

@@ -45,13 +45,10 @@ def encoded_question(question: Question) -> dict[str, Any]:
     }
 
 
-def decoded(content: dict[str, Any], task: AbstractTask) -> Ledger:
-    """The ledger of a certificate about a task that is known; `verify` decides what it proves."""
-    question = Question(
-        task,
-        None if content["question"]["masses"] is None else np.array(content["question"]["masses"], dtype=np.int64),
-        semantics=content["question"]["semantics"],
-    )
+def decoded(content: dict[str, Any], task: AbstractTask, margin: np.ndarray | None = None) -> Ledger:
+    """The ledger of a certificate about a task that is known; `verify` decides what it proves. A claim about float32 needs its margin."""
+    masses = None if content["question"]["masses"] is None else np.array(content["question"]["masses"], dtype=np.int64)
+    question = Question(task, masses, margin, content["question"]["semantics"])
     if question.sha256 != content["question"]["sha256"]:
         raise CertificateError(f"the certificate asks another question than {task.title!r}")
     lower, upper = (None if content[side] is None else tuple(map(_decoded_part, content[side])) for side in ("lower", "upper"))

@@ -51,14 +51,16 @@ def certify(proof: Proof, semantics: str = REAL) -> Certificate:
             raise CertificateError("upper bounds are certified about the real-number network only")
         question = Question(task, proof.origin.question.masses, float32_margin(weights, task), FLOAT32)
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
-    ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS), proof.ledger)
+    masses = proof.origin.question.masses
+    asked = None if masses is None else Question(task, masses)
+    ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=asked), proof.ledger)
     return _first(ledgers, weights, strategy, proof.correct_at_least, proof.correct_at_most)
 
 
-def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -> Iterator[Ledger]:
-    """Ledgers that can be written down: the proof's own, else of ever stronger strategies that stand in for it."""
+def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -> Iterator[tuple[Ledger, bool]]:
+    """Ledgers that can be written down: the proof's own (True), else of ever stronger strategies that stand in for it."""
     if own is not None and (own.factors is None or own.factors.exact):
-        yield own
+        yield own, True
         return
     stronger: list[AbstractStrategy] = [ThresholdCubicPooled(), ThresholdCubic(), ThresholdQuartic(), ThresholdBest()]
     if isinstance(strategy, Tabled):
@@ -71,32 +73,36 @@ def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -
         except InfeasibleError:
             continue
         if bound.make_ledger is not None:
-            yield bound.make_ledger()
+            yield bound.make_ledger(), False
 
 
 def _first(
-    ledgers: Iterator[Ledger], weights: Weights, strategy: AbstractStrategy, at_least: int, at_most: int | None = None
+    ledgers: Iterator[tuple[Ledger, bool]], weights: Weights, strategy: AbstractStrategy, at_least: int, at_most: int | None = None
 ) -> Certificate:
     """The certificate of the first ledger in which the checker finds at least what was proven."""
-    raw, found, task = network(weights), None, None
-    for ledger in ledgers:
-        task = ledger.question.task
+    raw, found = network(weights), None
+    for ledger, own in ledgers:
+        own_upper = at_most if ledger.upper is not None else None  # a bound that is searched for again may be a little looser
         if at_most is not None and ledger.upper is None:
             ledger = replace(ledger, upper=_above(ledger, weights, at_most))
         elif at_most is None:
             ledger = replace(ledger, upper=None)
-        found = _content(ledger, weights, strategy, raw)
-        if int(found["claim"]["correct_at_least"]) >= at_least and (at_most is None or int(found["claim"]["correct_at_most"]) <= at_most):
-            return Certificate(found)
-    if found is None or task is None:
-        raise CertificateError(f"no threshold proof can stand in for {strategy.label} within {_SECONDS:g} s")
-    _referee(strategy, weights, task, found, at_least, at_most)
-    return Certificate(found)
+        found = Certificate(_content(ledger, weights, strategy, raw))
+        if found.correct_at_least >= at_least and (own_upper is None or (found.correct_at_most or 0) <= own_upper):
+            return found
+        if own:
+            _referee(strategy, weights, ledger.question, found, (at_least, own_upper))
+            return found
+    best = "" if found is None else f"; the best that was found claims {found.correct_at_least} of the {at_least} proven"
+    raise CertificateError(
+        f"{strategy.label} has no ledger of its own, and no threshold proof stands in for it within {_SECONDS:g} s{best}"
+    )
 
 
 def _above(ledger: Ledger, weights: Weights, at_most: int) -> tuple[Any, ...]:
-    task = ledger.question.task
-    return () if at_most == ledger.question.total else parts_above(Request(weights, task, seconds=_SECONDS))
+    question = ledger.question
+    asked = None if question.masses is None else question
+    return () if at_most == question.total else parts_above(Request(weights, question.task, seconds=_SECONDS, asked=asked))
 
 
 def _content(ledger: Ledger, weights: Weights, strategy: AbstractStrategy, raw: checker.Network) -> dict[str, Any]:
@@ -127,24 +133,24 @@ def _content(ledger: Ledger, weights: Weights, strategy: AbstractStrategy, raw: 
     }
 
 
-def _referee(
-    strategy: AbstractStrategy, weights: Weights, task: AbstractTask, content: dict[str, Any], at_least: int, at_most: int | None
-) -> None:
+def _referee(strategy: AbstractStrategy, weights: Weights, question: Question, found: Certificate, proven: tuple[int, int | None]) -> None:
     """Raise the alarm unless brute force confirms what the checker does not find.
 
     A ledger's integers are never below the checker's, so on ordinary models this is not reached. Where weights are extreme the checker
-    gives up below 2^-2064, and what stands in for a strategy without a ledger may prove less.
+    gives up below 2^-2064.
     """
-    claim = content["claim"]
+    at_least, at_most = proven
     try:
-        exact = brute_force(weights, task, seconds=_SECONDS)
+        if question.masses is not None:
+            raise InfeasibleError("brute force counts sequences")
+        exact = brute_force(weights, question.task, seconds=_SECONDS)
         confirmed, refuted = exact.correct + exact.undecided, exact.correct
     except InfeasibleError:
-        confirmed, refuted = int(claim["correct_at_least"]), int(claim["correct_at_most"] or 0)
+        confirmed, refuted = found.correct_at_least, found.correct_at_most or 0
     if at_least > confirmed or (at_most is not None and at_most < refuted):
         raise DisagreementError(
-            f"{strategy.label} claims at least {at_least} and at most {at_most} of {claim['total']}, and the checker finds at least "
-            f"{claim['correct_at_least']} and at most {claim['correct_at_most']} only",
+            f"{strategy.label} claims at least {at_least} and at most {at_most} of {found.total}, and the checker finds at least "
+            f"{found.correct_at_least} and at most {found.correct_at_most} only",
             f"{strategy.name} {strategy.parameters}, weights {weights.sha256}, compactproofs {__version__}",
         )
 

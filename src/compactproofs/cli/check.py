@@ -42,6 +42,7 @@ def check(
             "correct_at_most": None if checked.correct_at_most is None else str(checked.correct_at_most),
             "total": None if checked.total is None else str(checked.total),
             "semantics": checked.semantics,
+            "question_sha256": checked.question_sha256,
             "assumptions": list(checked.assumptions),
             "seconds": elapsed,
         }

@@ -33,6 +33,7 @@ from compactproofs.form.additive import additive_form
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Part, Spoiler, Term
 from compactproofs.model.weights import Weights
+from compactproofs.tasks.question import REAL
 
 COMPILED = "float64 with a proven error bound over the reals, integer counting"
 INTERVALS = "interval arithmetic over the reals, integer counting"
@@ -191,6 +192,8 @@ def verify(ledger: Ledger, weights: Weights, *, intervals: bool = False) -> Veri
         True
     """
     require_ieee754()
+    if ledger.question.semantics != REAL and ledger.question.margin is None:
+        raise LedgerError("a question about float32 needs its margin: certificates.writer.float32_margin(weights, task)")
     run = Verification(ledger, weights, intervals)
     failing, operations = run.failing()
     total = ledger.question.total

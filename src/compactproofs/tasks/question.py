@@ -40,8 +40,8 @@ class Question:
         if masses.shape != (self.task.n_ctx, self.task.d_vocab) or masses.dtype.kind not in "iu":
             sizes = f"({self.task.n_ctx}, {self.task.d_vocab})"
             raise TaskError(f"masses of shape {masses.shape} and type {masses.dtype}; expected integers, (n_ctx, d_vocab) = {sizes}")
-        if masses.min() < 0 or max(map(sum, masses.tolist())) > _LARGEST_MASS:
-            raise TaskError(f"masses must not be negative, and those of a position must add up to at most {_LARGEST_MASS}")
+        if masses.min() < 0 or not all(0 < sum(row) <= _LARGEST_MASS for row in masses.tolist()):
+            raise TaskError(f"masses must not be negative, and those of a position must add up to something, at most {_LARGEST_MASS}")
         own = masses.astype(np.int64)
         own.setflags(write=False)
         object.__setattr__(self, "masses", own)
