@@ -12,16 +12,25 @@ import json
 import shutil
 import struct
 from copy import deepcopy
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+
+import numpy as np
 
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
+from compactproofs.certificates.encode import encoded_question
 from compactproofs.model.files import save
+from compactproofs.strategies.base import Request
+from compactproofs.strategies.registry import strategy as strategy_named
+from compactproofs.tasks import MaxOfK
 from models import mostly_right
+from oracle import is_correct
+from tasks import Named
 
 HERE = Path(__file__).parent
-LOWER = "lower.witness"
 
 
 def at(content, path):
@@ -64,205 +73,393 @@ class Corpus:
         (HERE / "expected.json").write_text(json.dumps(self.expected, indent=1, sort_keys=True) + "\n")
 
 
-def accepted(corpus, weights):
-    """One certificate for each family, kept for the attacks below."""
+def accepted(corpus):
+    """Certificates of each kind, kept for the attacks below."""
     strategies = {
         "cubic": "cubic",
-        "gaps": "subcubic",
         "pools": "threshold-cubic-pooled",
         "single-queries": "threshold-cubic",
-        "blocks": "threshold-blocks",
-        "quadratic": "threshold-quadratic-pooled",
         "quartic": "threshold-quartic",
         "outputs-apart": "threshold-exact-output",
         "exact-accuracy": "threshold-best",
     }
     found = {}
     for name, strategy in strategies.items():
-        proof = cp.prove(weights, strategy, upper=name in ("cubic", "exact-accuracy"))
-        found[name] = proof.certificate.content
-        corpus.add("accepted", name, found[name], "a", "over the real numbers")
-    found["float32"] = cp.prove(weights, "threshold-cubic-pooled").certify("float32-any-order").content
-    corpus.add("accepted", "float32", found["float32"], "a", "ASSUMING the error model")
-    corpus.add("accepted", "claims-less-than-it-proves", changed(found["cubic"], ("claim.correct_at_least", "1")), "a", "at least 1 ")
+        found[name] = cp.prove(WEIGHTS, strategy, upper=name in ("cubic", "exact-accuracy")).certificate.content
+    found["another-task"] = cp.prove(WEIGHTS, "threshold-best", OTHER_TASK, upper=True).certificate.content
+    masses = [[3, 1, 4, 1, 5], [9, 2, 6, 0, 3], [5, 8, 9, 7, 9]]
+    found["masses"] = with_masses("threshold-best", masses)
+    found["masses-beyond-64-bits"] = with_masses("threshold-quartic", [[1 << 37, 5, 1 << 36, 1 << 37, 3]] * 3)
+    plain = {**found["exact-accuracy"], "upper": None}
+    parts = [{**part, "leaves": [{**leaf, "listed": []} for leaf in part["leaves"]]} for part in plain["lower"] if not part["order"]]
+    found["few"] = claiming_all({**plain, "lower": parts[-4:]})
+    found["given-up"] = claiming_all({**plain, "lower": [{**part, "leaves": [None]} for part in parts[:-4]] + parts[-4:]})
+    found["classes"] = claiming_all({**plain, "lower": [in_classes(part) for part in parts[-4:]]})
+    found["shallow"] = claiming_all({**plain, "lower": shallow(parts)})
+    found["nothing"] = claiming_all({**plain, "lower": []})
+    found["few-of-another-task"] = claiming_all({**found["another-task"], "lower": found["another-task"]["lower"][:1], "upper": None})
+    found["few-with-masses"] = claiming_all({**found["masses"], "lower": parts_of_label(4, found["masses"])[:1]})
+    found["one-apart"] = claiming_all({**plain, "lower": parts_with("apart", found["outputs-apart"]["lower"])[:1]})
+    found["one-label"] = claiming_all({**found["pools"], "lower": parts_of_label(4, found["pools"])})
+    lists = {side: [part for part in found["exact-accuracy"][side] if part["leaves"][0]["listed"]] for side in ("lower", "upper")}
+    found["lists"] = claiming_all({**plain, **lists, "claim": found["exact-accuracy"]["claim"]})
+    for name, content in found.items():
+        corpus.add("accepted", name, content, "a", "over the real numbers")
+    for name, strategy in (("float32", "threshold-cubic-pooled"), ("float32-exact", "threshold-best")):
+        found[name] = cp.prove(WEIGHTS, strategy).certify("float32-any-order").content
+        corpus.add("accepted", name, found[name], "a", "ASSUMING the error model")
+    corpus.add("accepted", "claims-less-than-it-proves", changed(found["few"], ("claim.correct_at_least", "1")), "a", "at least 1 ")
     return found
+
+
+def with_masses(strategy, masses):
+    """A certificate of a question that does not take all sequences alike."""
+    question, proof = cp.Question(TASK, np.array(masses)), cp.prove(WEIGHTS, strategy)
+    bound = strategy_named(strategy).bound(Request(WEIGHTS, TASK, asked=question))
+    origin = replace(proof.origin, question=question, make_ledger=bound.make_ledger)
+    return cp.certify(replace(proof, correct_at_least=bound.correct_at_least, total=question.total, origin=origin)).content
+
+
+def claiming_all(content):
+    """The certificate with the claim that it proves."""
+    at_least, at_most, _ = checker.proven(content, network(WEIGHTS), checker.NO_LIMIT)
+    claim = {**content["claim"], "correct_at_least": str(at_least), "correct_at_most": None if at_most is None else str(at_most)}
+    return {**content, "claim": claim}
+
+
+def in_classes(part):
+    """The same terms for each class of a chain."""
+    (leaf,), tokens = part["leaves"], [0, part["label"]]
+    return {**part, "order": tokens, "leaves": [leaf, leaf, leaf]}
+
+
+def parts_with(kind, parts):
+    """Those with a term of this kind."""
+    return [part for part in parts if any(kind in term for leaf in part["leaves"] for term in leaf["terms"])]
+
+
+def parts_of_label(label, content):
+    return [part for part in content["lower"] if part["label"] == label]
+
+
+def shallow(parts):
+    """With few digits: sound, though it proves less."""
+    result = deepcopy(parts)
+    for term in (term for part in result for leaf in part["leaves"] for term in leaf["terms"]):
+        term["depth"] = 20
+    return result
+
+
+def asking(content, question):
+    """The same proof for another question, whose hash is right."""
+    return {**content, "question": encoded_question(question), "claim": {**content["claim"], "total": str(question.total)}}
+
+
+def with_true_hash(content, *changes):
+    """A question that was changed, and its hash with it."""
+    result = changed(content, *changes)
+    sizes = network(WEIGHTS).sizes()
+    try:
+        checker.read_question(result["question"], sizes["d_vocab"], sizes["n_ctx"], checker.Meter())
+    except checker.RejectedError as error:
+        result["question"]["sha256"] = str(error).partition("SHA-256 is ")[2][:64]
+    return result
+
+
+def place_of(content, side, wanted):
+    """The path of the first leaf that is wanted."""
+    return next(
+        f"{side}.{i}.leaves.{c}" for i, part in enumerate(content[side]) for c, leaf in enumerate(part["leaves"]) if wanted(part, leaf)
+    )
 
 
 def rejected(corpus, valid):
     def reject(name, base, *changes, reason, model="a"):
         corpus.add("rejected", name, changed(valid[base], *changes), model, reason)
 
-    for base in ("cubic", "gaps", "pools", "quartic", "exact-accuracy", "float32"):
-        content = valid[base]
-        proven = deepcopy(content)
-        reject(f"count-plus-one-{base}", base, ("claim.correct_at_least", _just_too_much(proven)), reason="fewer than the")
-    reject("upper-bound-too-low", "exact-accuracy", ("claim.correct_at_most", lambda x: str(int(x) - 1)), reason="so at most")
-    reject("another-total", "cubic", ("claim.total", more), reason="another total")
-    reject("another-models-hash", "cubic", ("model.weights_sha256", "0" * 64), reason="SHA-256 differs")
-    reject("certificate-for-another-model", "pools", reason="SHA-256 differs", model="b")
-    reject("certificate-for-another-size", "pools", reason="d_vocab", model="small")
-    reject("another-score-divisor", "pools", ("model.score_divisor_squared", "2/1"), reason="divides scores by")
-    reject("divisor-not-in-lowest-terms", "pools", ("model.score_divisor_squared", "2/2"), reason="divides scores by")
-    reject("zero-divisor", "pools", ("model.score_divisor_squared", "0/1"), reason="divides scores by")
-    reject("wrong-size", "cubic", ("model.n_ctx", 4), reason="n_ctx=4")
+    reject_claims(corpus, valid, reject)
+    reject_questions(corpus, valid, reject)
+    reject_terms(valid, reject)
+    reject_lists(valid, reject)
 
-    r = f"{LOWER}.labels.3.token_harms"
-    reject("token-harm-lowered-by-one-grid-step", "pools", (f"{r}.1", lambda x: x - 1), reason="token_harms[1] is too small")
-    reject(
-        "position-harm-lowered", "pools", (f"{LOWER}.labels.3.position_harms.0", lambda x: x - 1), reason="position_harms[0] is too small"
-    )
-    reject("query-harm-lowered", "pools", (f"{LOWER}.labels.3.pools.0.query_harms.0", lambda x: x - 1), reason="harm of query")
-    reject("float32-harm-of-the-reals", "float32", ("lower", valid["pools"]["lower"]), reason="harm of query")
-    reject("swapped-tokens", "pools", (r, lambda x: x[::-1]), reason="is too small")
-    reject("swapped-positions", "pools", (f"{LOWER}.labels.3.position_harms", lambda x: x[::-1]), reason="is too small")
-    reject(
-        "swapped-labels",
-        "pools",
-        (f"{LOWER}.labels", lambda x: [*x[:3], {**x[3], "weights": x[4]["weights"]}, x[4]]),
-        reason="is too small",
-    )
-    reject("weight-zero", "pools", (f"{LOWER}.labels.3.weights.0", 0), reason="out of range")
-    reject("negative-scale", "pools", (f"{LOWER}.labels.3.pools.0.token_scales.0", -1), reason="out of range")
-    reject("query-in-two-pools", "pools", (f"{LOWER}.labels.3.pools", lambda x: [*x, x[0]]), reason="in two pools")
-    reject("query-above-the-label", "pools", (f"{LOWER}.labels.3.pools.0.queries.0", 4), reason="out of range")
-    steps = f"{LOWER}.labels.3.pools.0.counting.by_class.classes.0"
-    reject("step-zero", "pools", (f"{steps}.step", 0), reason="out of range")
-    reject("depth-that-needs-all-memory", "pools", (f"{steps}.depth", 10**9), reason="out of range")
-    reject("offset-beyond-a-step", "pools", (f"{steps}.offsets.0", 256), reason="out of range")
-    order = f"{LOWER}.labels.3.pools.0.counting.by_class"
-    twice = {
-        "order": [1, 1],
-        "classes": [valid["pools"]["lower"]["witness"]["labels"][3]["pools"][0]["counting"]["by_class"]["classes"][0]] * 3,
-    }
-    reject("class-counted-twice", "pools", (order, twice), reason="occurs twice in the order")
-    reject("huge-step-hides-nothing", "pools", (f"{steps}.step", 1 << 3000), reason="fewer than the")
 
-    gaps = f"{LOWER}.gaps"
-    reject("gap-outside-its-range", "gaps", (f"{gaps}.3.1.1", 3), reason="outside its range")
-    reject("negative-gap", "gaps", (f"{gaps}.3.1.1", -1), reason="out of range")
-    reject("gap-without-other-tokens", "gaps", (f"{gaps}.3.1.0", 1), reason="outside its range")
-    reject("gap-beyond-the-vocabulary", "gaps", (f"{gaps}.3.3.1", 4), reason="outside its range")
-
-    reject("forged-strategy-name", "cubic", ("strategy.name", "oracle"), reason="cannot be certified")
-    reject("strategy-of-another-rule", "cubic", ("strategy.name", "subcubic"), reason="checked by rule gaps")
-    reject("published-strategy", "gaps", ("strategy.parameters.repaired", False), reason="not a sound strategy")
-    reject("published-strategy-as-a-number", "gaps", ("strategy.parameters.repaired", 1), reason="not a sound strategy")
-    reject("forged-strategy-parameter", "gaps", ("strategy.parameters.direct_path", "trust_me"), reason="not a sound strategy")
-
-    pair = next(i for i, p in enumerate(valid["exact-accuracy"]["lower"]["witness"]["pairs"]) if p["right"])
-    right = f"{LOWER}.pairs.{pair}.right"
-    exact = valid["exact-accuracy"]
-    reject("right-sequence-listed-twice", "exact-accuracy", (right, lambda x: [x[0], *x]), reason="not in ascending order")
+def reject_claims(corpus, valid, reject):
+    """Another claim, another model."""
+    for base in ("one-label", "few", "one-apart", "exact-accuracy", "float32", "another-task", "masses", "masses-beyond-64-bits"):
+        reject(f"one-more-claimed-{base}", base, ("claim.correct_at_least", more), reason="less than the")
+    for base in ("exact-accuracy", "another-task"):
+        reject(f"one-less-at-most-{base}", base, ("claim.correct_at_most", lambda x: str(int(x) - 1)), reason="more than the")
+    reject("another-total", "few", ("claim.total", more), reason="another total")
     reject(
-        "wrong-sequence-listed-as-right",
-        "exact-accuracy",
-        (right, _all_sequences(exact["lower"]["witness"]["pairs"][pair])),
-        reason="right:",
+        "total-of-sequences-instead-of-masses", "masses", ("claim.total", "125"), ("claim.correct_at_least", "1"), reason="another total"
     )
-    reject("sequence-of-another-label", "exact-accuracy", (f"{right}.0", [0, 0]), reason="does not have the label")
-    covered = next(i for i, p in enumerate(exact["lower"]["witness"]["pairs"]) if p["by_class"]["classes"][0])
-    classes = f"{LOWER}.pairs.{covered}.by_class.classes.0"
-    reject(
-        "harmful-output-not-covered", "exact-accuracy", (classes, []), (f"{LOWER}.pairs.{covered}.right", []), reason="no term covers it"
-    )
-    reject("pair-counted-twice", "exact-accuracy", (f"{LOWER}.pairs", lambda x: [x[0], *x]), reason="not in ascending order")
-    steps = exact["lower"]["witness"]["pairs"][covered]["by_class"]["classes"][0][0]["steps"]
-    apart = {"apart": 0, "less": 1, "factors": [1, 1], "steps": steps}
-    reject("output-less-one-not-covered", "exact-accuracy", (classes, [apart]), reason="no earlier term covers")
-    failing = next(i for i, p in enumerate(exact["upper"]["witness"]["pairs"]) if p["by_class"]["classes"][0] or p["wrong"])
-    upper = f"upper.witness.pairs.{failing}"
-    reject(
-        "right-sequence-listed-as-wrong",
-        "exact-accuracy",
-        (f"{upper}.wrong", _all_sequences(exact["upper"]["witness"]["pairs"][failing])),
-        reason=".wrong:",
-    )
-    reject(
-        "failure-of-the-label-itself",
-        "exact-accuracy",
-        (f"{upper}.by_class.classes.0", _by_the_label(exact, failing)),
-        reason="cannot spoil",
-    )
-    reject(
+    reject("another-models-hash", "few", ("model.weights_sha256", "0" * 64), reason="SHA-256 differs")
+    reject("certificate-for-another-model", "few", reason="SHA-256 differs", model="b")
+    reject("certificate-for-another-size", "few", reason="d_vocab", model="small")
+    reject("another-score-divisor", "few", ("model.score_divisor_squared", "2/1"), reason="divides scores by")
+    reject("divisor-not-in-lowest-terms", "few", ("model.score_divisor_squared", "2/2"), reason="divides scores by")
+    reject("zero-divisor", "few", ("model.score_divisor_squared", "0/1"), reason="divides scores by")
+    reject("wrong-size", "few", ("model.n_ctx", 4), reason="n_ctx=4")
+    reject("metadata-says-another-scale", "few", reason="divides scores by", model="other-scale")
+    reject("no-part-at-all", "few", ("lower", []), reason="less than the")
+    nothing = asking(valid["few"], cp.Question(TASK, semantics="float32-any-order"))
+    corpus.add(
+        "rejected",
         "upper-bound-about-float32",
-        "float32",
-        ("claim.correct_at_most", "125"),
-        ("upper", {"rule": "failures", "witness": {"pairs": []}}),
-        reason="real-number network only",
+        changed(nothing, ("claim.correct_at_least", "0"), ("claim.correct_at_most", "125"), ("lower", []), ("upper", [])),
+        "a",
+        "real-number network only",
     )
-    reject("metadata-says-another-scale", "cubic", reason="divides scores by", model="other-scale")
 
 
-def _just_too_much(content):
-    """One more than the witness proves."""
-    raw = network(WEIGHTS)
-    tables = checker.tables(raw, content["semantics"])
-    rule = content["lower"]["rule"]
-    return str(checker.LOWER_RULES[rule](tables, content["lower"]["witness"]) + 1)
+def reject_questions(corpus, valid, reject):
+    """Another question."""
+    other = "the certificate gives another"
+    reject("another-question-hash", "few", ("question.sha256", "0" * 64), reason=other)
+    reject("question-hash-as-a-number", "few", ("question.sha256", 7), reason=other)
+    task = valid["another-task"]["question"]["task"]
+    reject("another-task-with-the-old-hash", "few", ("question.task", task), reason=other)
+    reject("another-start-with-the-old-hash", "few-of-another-task", ("question.task.start", 1), reason=other)
+    reject("another-move-with-the-old-hash", "few-of-another-task", ("question.task.following.4.2", 1), reason=other)
+    reject("another-label-with-the-old-hash", "few-of-another-task", ("question.task.labels.4", 1), reason=other)
+    reject("masses-with-the-old-hash", "few", ("question.masses", [[1] * 5] * 3), reason=other)
+    reject("another-mass-with-the-old-hash", "few-with-masses", ("question.masses.1.2", 5), reason=other)
+    reject(
+        "float32-with-the-old-hash",
+        "few",
+        ("question.semantics", "float32-any-order"),
+        ("question.error_model", "float32-1"),
+        reason=other,
+    )
+    reject("negative-mass", "few-with-masses", ("question.masses.1.2", -1), reason="out of range")
+    reject("masses-that-add-up-to-zero", "few-with-masses", ("question.masses.1", [0] * 5), reason="add up to 0")
+    reject("masses-beyond-two-to-the-40", "few-with-masses", ("question.masses.1.2", 1 << 40), reason="more than 2^40")
+    reject("state-out-of-range", "few-of-another-task", ("question.task.following.0.0", 5), reason="out of range")
+    reject("start-out-of-range", "few-of-another-task", ("question.task.start", -1), reason="out of range")
+    reject(
+        "automaton-without-states",
+        "few-of-another-task",
+        ("question.task", {"start": 0, "following": [], "labels": []}),
+        reason="out of range",
+    )
+    corpus.add("rejected", "proof-of-another-task", asking(valid["few"], cp.Question(OTHER_TASK)), "a", "does not occur with label")
+    corpus.add("rejected", "proof-without-the-masses", asking(valid["masses"], cp.Question(TASK)), "a", "might win")
+    beyond = with_true_hash(valid["few-of-another-task"], ("question.task.labels.4", 5))
+    corpus.add("rejected", "label-beyond-the-outputs", beyond, "a", "beyond the model's outputs")
+    parity = asking(valid["few"], cp.Question(Named("parity", 3, 5)))
+    corpus.add("rejected", "label-that-no-sequence-has", parity, "a", "no sequence has the label")
+    unreached = with_true_hash(valid["few-of-another-task"], ("question.task.labels.0", 1))
+    corpus.add("rejected", "label-that-no-sequence-has-any-more", unreached, "a", "no sequence has the label 0")
 
 
-def _all_sequences(pair):
-    """All sequences of a pair, in ascending order, without the query."""
-    m, q = pair["label"], pair["query"]
-    return [[a, b] for a in range(m + 1) for b in range(m + 1) if max(a, b, q) == m]
+def reject_terms(valid, reject):
+    """Parts and terms."""
+    reject("query-in-two-parts", "few", ("lower", lambda x: [*x, x[-1]]), reason="is in two parts")
+    reject("query-in-two-parts-above", "lists", ("upper", lambda x: [*x, x[-1]]), reason="is in two parts")
+    reject("query-in-two-parts-of-pools", "one-label", ("lower", lambda x: [*x, {**x[-1], "queries": [3]}]), reason="is in two parts")
+    reject("query-twice-in-a-part", "few", ("lower.3.queries", [4, 4]), reason="a token stands twice")
+    reject("no-queries", "few", ("lower.3.queries", []), reason="a token stands twice")
+    reject("query-above-the-label", "few", ("lower.3.label", 3), reason="does not occur with label")
+    reject("query-beyond-the-vocabulary", "few", ("lower.3.queries", [5]), reason="out of range")
+    reject("class-of-a-token-above-the-label", "classes", ("lower.0.order.0", 5), reason="out of range")
+    reject("class-counted-twice", "classes", ("lower.0.order", [0, 0]), reason="a token stands twice")
+    reject(
+        "queries-swapped", "few", ("lower", lambda x: [{**p, "queries": x[i - 1]["queries"]} for i, p in enumerate(x)]), reason="might win"
+    )
+    base, apart, label = "one-apart", "lower.0.leaves.0", valid["one-apart"]["lower"][0]["label"]
+    terms = valid[base]["lower"][0]["leaves"][0]["terms"]
+    first, last = terms[0], next(term for term in terms if "apart" in term)
+    reject("output-uncovered", base, (f"{apart}.terms", [first]), reason="might win, and no term covers it")
+    reject("no-term-at-all", base, (f"{apart}.terms", []), reason="might win, and no term covers it")
+    reject("output-of-a-class-uncovered", "classes", ("lower.0.leaves.0.terms", []), reason="might win, and no term covers it")
+    reject("apart-without-parent-covered", base, (f"{apart}.terms", [last]), reason="no earlier term covers that")
+    reject("apart-with-parent-covered-later", base, (f"{apart}.terms", [last, first]), reason="no earlier term covers that")
+    reject("apart-less-itself", base, (f"{apart}.terms", [first, {**last, "less": last["apart"]}]), reason="no earlier term covers that")
+    reject("apart-less-the-label", base, (f"{apart}.terms", [first, {**last, "less": label}]), reason="no earlier term covers that")
+    reject("apart-covers-the-label", base, (f"{apart}.terms", [first, {**last, "apart": label}]), reason="the label cannot spoil")
+    reject("apart-with-factor-zero", base, (f"{apart}.terms", [first, {**last, "factors": [0, 1]}]), reason="no earlier term covers that")
+    reject("apart-with-negative-factor", base, (f"{apart}.terms", [first, {**last, "factors": [1, -1]}]), reason="out of range")
+    term = place_of(valid["few"], "lower", lambda _, leaf: leaf["terms"]) + ".terms.0"
+    reject("joint-covers-the-label", "few", (f"{term}.joint.0", 4), reason="outputs other than the label")
+    reject("joint-covers-nothing", "few", (f"{term}.joint", []), (f"{term}.weights", []), reason="outputs other than the label")
+    reject("joint-covers-an-unknown-output", "few", (f"{term}.joint.0", 5), reason="out of range")
+    reject("weight-zero", "few", (f"{term}.weights.0", 0), reason="out of range")
+    reject("weight-beyond-two-to-the-40", "few", (f"{term}.weights.0", (1 << 40) + 1), reason="out of range")
+    reject("step-zero", "few", (f"{term}.step.0", 0), reason="step is not positive")
+    reject("negative-step", "few", (f"{term}.step.0", -1), reason="step is not positive")
+    reject("step-too-large-to-write", "few", (f"{term}.step.1", 1 << 17), reason="out of range")
+    reject("huge-step-hides-nothing", "few", (f"{term}.step.1", 1 << 16), reason="less than the")
+    reject("depth-zero", "few", (f"{term}.depth", 0), reason="out of range")
+    reject("depth-that-needs-all-memory", "few", (f"{term}.depth", 10**9), reason="out of range")
+    reject("shallow-depth-hides-nothing", "few", (f"{term}.depth", 1), reason="less than the")
+    reject("offset-beyond-a-step", "few", (f"{term}.offsets.0", 256), reason="out of range")
+    reject("negative-offset", "few", (f"{term}.offsets.0", -1), reason="out of range")
+    reject("pools-without-factors", "one-label", ("factors", None), reason="no factors")
+    reject("pools-without-factors-of-a-label", "one-label", ("factors.labels", lambda x: x[:-1]), reason="no factors")
+    reject("pools-with-other-factors", "one-label", ("factors.mu.entries", lambda x: x[::-1]), reason="less than the")
+    reject("factors-relative-to-no-token", "one-label", ("factors.labels.4.relative_to", 5), reason="out of range")
+    reject("factors-with-weight-zero", "one-label", ("factors.labels.4.weights.0", 0), reason="out of range")
+    reject("factors-of-an-unknown-label", "one-label", ("factors.labels.4.label", 5), reason="out of range")
+    reject("factors-with-negative-scale", "one-label", ("factors.mu.scale", -1), reason="out of range")
+    reject("factors-with-a-huge-scale", "one-label", ("factors.centre.scale", 257), reason="out of range")
+    reject("factors-with-a-huge-entry", "one-label", ("factors.mu.entries.0", 1 << 4097), reason="out of range")
 
 
-def _by_the_label(content, number):
-    pair = content["upper"]["witness"]["pairs"][number]
-    steps = {"step": 1, "offsets": [0, 0, 0], "depth": 1}
-    return {"output": pair["label"], "steps": steps}
+def reject_lists(valid, reject):
+    """Sequences decided one by one."""
+    exact, base = valid["lists"], "lists"
+    leaf = place_of(exact, "lower", lambda _, leaf: leaf["listed"])
+    part = exact["lower"][int(leaf.split(".")[1])]
+    m, q = part["label"], part["queries"][0]
+    right = [x for x in SEQUENCES if max(x) == m and x[-1] == q and is_correct(WEIGHTS, x, m)]
+    wrong = [x for x in SEQUENCES if max(x) == m and x[-1] == q and not is_correct(WEIGHTS, x, m)]
+    listed = part["leaves"][0]["listed"]
+    uncounted = next(list(x) for x in right if list(x) not in listed)
+    reject("listed-twice", base, (f"{leaf}.listed", [listed[0], *listed]), reason="is listed twice")
+    reject("listed-not-counted", base, (f"{leaf}.listed", [*listed, uncounted]), reason="is listed, but was not counted")
+    reject("listed-not-right", base, (f"{leaf}.listed", [*listed, list(wrong[0])]), reason="is not certainly right")
+    reject("listed-of-another-label", base, (f"{leaf}.listed.0", [0, 0, q]), reason="is listed, but not of this class")
+    reject("listed-with-an-unknown-token", base, (f"{leaf}.listed.0", [9, m, q]), reason="is listed, but not of this class")
+    reject("listed-ends-in-no-query", base, (f"{leaf}.listed.0", [m, 0, 0 if q else 1]), reason="ends in no query")
+    classes = {**part, "order": [0], "leaves": [part["leaves"][0], {**part["leaves"][0], "listed": []}]}
+    reject("listed-of-another-class", base, (leaf.rpartition(".leaves")[0], classes), reason="is listed, but not of this class")
+    above = place_of(exact, "upper", lambda _, leaf: leaf["listed"])
+    part = exact["upper"][int(above.split(".")[1])]
+    m, q = part["label"], part["queries"][0]
+    right = [x for x in SEQUENCES if max(x) == m and x[-1] == q and is_correct(WEIGHTS, x, m)]
+    wrong = [x for x in SEQUENCES if max(x) == m and x[-1] == q and not is_correct(WEIGHTS, x, m)]
+    listed, spoiler = part["leaves"][0]["listed"], part["leaves"][0]["terms"][0]
+    uncounted = next(list(x) for x in wrong if list(x) not in listed)
+    reject("listed-twice-above", base, (f"{above}.listed", [listed[0], *listed]), reason="is listed twice")
+    reject("listed-not-counted-above", base, (f"{above}.listed", [*listed, uncounted]), reason="is listed, but was not counted")
+    reject("listed-not-wrong", base, (f"{above}.listed", [*listed, list(right[0])]), reason="is not certainly wrong")
+    reject("listed-of-another-label-above", base, (f"{above}.listed.0", [0, 0, q]), reason="is listed, but not of this class")
+    reject("spoiler-is-the-label", base, (f"{above}.terms.0.spoiler", m), reason="the label cannot spoil")
+    reject("two-spoilers", base, (f"{above}.terms", [spoiler, spoiler]), reason="nor can two outputs")
+    reject("spoiler-unknown", base, (f"{above}.terms.0.spoiler", 5), reason="out of range")
+
+
+VERSION_1 = {
+    "format": "compactproofs-certificate",
+    "version": 1,
+    "producer": "compactproofs 0.1.0",
+    "theorem": "correct-at-least",
+    "semantics": "real",
+    "error_model": None,
+    "task": "max",
+    "distribution": "uniform",
+    "strategy": {"name": "cubic", "parameters": {}},
+    "model": {},
+    "claim": {"correct_at_least": "72", "correct_at_most": None, "total": "125"},
+    "lower": {"rule": "cubic", "witness": {}},
+    "upper": None,
+    "end": "compactproofs-certificate",
+}
+"""What certificates looked like before this format"""
 
 
 def malformed(corpus, valid):
     def malform(name, content, reason, model="a"):
         corpus.add("malformed", name, content, model, reason)
 
-    def with_changes(name, base, *changes, reason):
-        malform(name, changed(valid[base], *changes), reason)
+    malform_files(valid, malform)
+    malform_fields(valid, malform)
+    malform_models(valid, malform)
 
-    data = cp.Certificate(valid["cubic"]).data
+
+def malform_files(valid, malform):
+    """Not JSON, or not this format."""
+    few = valid["few"]
+    data = cp.Certificate(few).data
+    version = b'"version": 2'
     malform("empty", b"", "not valid JSON")
     malform("truncated-file", data[: len(data) // 2], "not valid JSON")
     malform("without-its-last-byte", data.rstrip()[:-1], "not valid JSON")
     malform("trailing-data", data + b"{}", "Extra data")
-    malform("duplicate-keys", data.replace(b'"version": 1,', b'"version": 1,\n"version": 1,'), "occurs twice")
+    malform("duplicate-keys", data.replace(version, version + b",\n" + version), "occurs twice")
     malform("duplicate-claim", data.replace(b'"total":', b'"total":"1","total":'), "occurs twice")
+    malform("duplicate-order", data.replace(b'"order":', b'"order":[],"order":'), "occurs twice")
     malform("deep-nesting", b"[" * 5_000 + b"]" * 5_000, "nested too deeply")
-    malform("deep-nesting-inside", data.replace(b'"witness":{}', b'"witness":' + b"[" * 5_000 + b"]" * 5_000), "nested too deeply")
-    malform("huge-integer", data.replace(b'"version": 1', b'"version": 1' + b"0" * 5000), "not valid JSON")
-    malform("huge-claim", changed(valid["cubic"], ("claim.correct_at_least", "9" * 5000)), "not a natural number")
-    malform("not-a-number", data.replace(b'"version": 1', b'"version": NaN'), "not an integer")
-    malform("floating-point", data.replace(b'"version": 1', b'"version": 1.0'), "not an integer")
+    malform("deep-nesting-inside", data.replace(b'"factors": null', b'"factors": ' + b"[" * 5_000 + b"]" * 5_000), "nested too deeply")
+    malform("huge-integer", data.replace(version, version + b"0" * 5000), "not valid JSON")
+    malform("huge-claim", changed(few, ("claim.correct_at_least", "9" * 5000)), "not a natural number")
+    malform("not-a-number", data.replace(version, b'"version": NaN'), "not an integer")
+    malform("floating-point", data.replace(version, b'"version": 2.0'), "not an integer")
+    malform("floating-point-inside", data.replace(b'"depth":6400', b'"depth":6.4e3'), "not an integer")
     malform("not-utf-8", b"\xff\xfe" + data, "not valid JSON")
-    malform("another-format", changed(valid["cubic"], ("format", "zip")), "not a certificate")
+    malform("another-format", changed(few, ("format", "zip")), "not a certificate")
     malform("a-list", b"[]", "not a certificate")
-    malform("another-version", changed(valid["cubic"], ("version", 2)), "this checker knows version 1")
-    malform("version-true", changed(valid["cubic"], ("version", True)), "this checker knows version 1")
-    malform("another-theorem", changed(valid["cubic"], ("theorem", "p-equals-np")), "is not known")
-    malform("unknown-rule", changed(valid["cubic"], ("lower.rule", "trust")), "is not known")
-    malform("unknown-semantics", changed(valid["cubic"], ("semantics", "bfloat16")), "semantics")
-    malform("float32-without-error-model", changed(valid["float32"], ("error_model", None)), "error model")
-    malform("another-task", changed(valid["cubic"], ("task", "min")), "only max")
-    malform("another-distribution", changed(valid["cubic"], ("distribution", "zipf")), "only max, uniform")
-    malform("claim-as-a-number", changed(valid["cubic"], ("claim.correct_at_least", 5)), "not a natural number")
-    malform("negative-claim", changed(valid["cubic"], ("claim.correct_at_least", "-5")), "not a natural number")
-    malform("claim-with-leading-zero", changed(valid["cubic"], ("claim.correct_at_least", "05")), "not a natural number")
-    malform("claim-in-other-digits", changed(valid["cubic"], ("claim.correct_at_least", "\u0661")), "not a natural number")
-    malform("no-end-marker", {k: v for k, v in valid["cubic"].items() if k != "end"}, "fields")
-    end = {"end": valid["cubic"]["end"], **{k: v for k, v in valid["cubic"].items() if k != "end"}}
-    malform("end-marker-first", end, "end marker")
-    malform("unknown-field", {"comment": "hello", **valid["cubic"]}, "fields")
-    malform("upper-claim-without-proof", changed(valid["cubic"], ("upper", None)), "needs a proof")
-    with_changes("witness-for-nothing", "cubic", ("lower.witness", {"hint": 1}), reason="fields")
-    with_changes("weights-as-strings", "pools", (f"{LOWER}.labels.3.weights.0", "7"), reason="not an integer")
-    with_changes("weights-as-booleans", "pools", (f"{LOWER}.labels.3.weights.0", True), reason="not an integer")
-    with_changes("too-few-harms", "pools", (f"{LOWER}.labels.3.token_harms", lambda x: x[:-1]), reason="expected 4")
-    with_changes("too-many-labels", "pools", (f"{LOWER}.labels", lambda x: [*x, x[-1]]), reason="expected 5")
-    with_changes("too-few-classes", "pools", (f"{LOWER}.labels.3.pools.0.counting.by_class.order", [1]), reason="expected 2")
-    with_changes("gaps-of-another-shape", "gaps", (f"{LOWER}.gaps.3", []), reason="expected 4")
+    malform("version-1", VERSION_1, "this checker knows version 2. Make it anew")
+    malform("another-version", changed(few, ("version", 3)), "this checker knows version 2")
+    malform("version-true", changed(few, ("version", True)), "this checker knows version 2")
+    malform("version-as-a-string", changed(few, ("version", "2")), "this checker knows version 2")
+    malform("no-end-marker", {k: v for k, v in few.items() if k != "end"}, "fields")
+    malform("end-marker-first", {"end": few["end"], **{k: v for k, v in few.items() if k != "end"}}, "end marker")
+    malform("unknown-field", {"comment": "hello", **few}, "fields")
+    malform("no-factors-field", {k: v for k, v in few.items() if k != "factors"}, "fields")
+
+
+def malform_fields(valid, malform):
+    """Fields of other types and shapes."""
+
+    def change(name, *changes, reason, base="few"):
+        malform(name, changed(valid[base], *changes), reason)
+
+    change("claim-as-a-number", ("claim.correct_at_least", 5), reason="not a natural number")
+    change("negative-claim", ("claim.correct_at_least", "-5"), reason="not a natural number")
+    change("claim-with-leading-zero", ("claim.correct_at_least", "05"), reason="not a natural number")
+    change("claim-in-other-digits", ("claim.correct_at_least", "\u0661"), reason="not a natural number")
+    change("upper-claim-without-proof", ("claim.correct_at_most", "125"), reason="needs a proof")
+    change("upper-proof-without-claim", ("upper", []), reason="needs a proof")
+    change("at-most-more-than-all", ("claim.correct_at_most", "126"), ("upper", []), reason="larger than claim.total")
+    change("producer-as-a-number", ("producer", 1), reason="producer is not a string")
+    change("assumptions-as-numbers", ("model.assumptions", [1]), reason="an assumption is not a string")
+    change("divisor-as-a-number", ("model.score_divisor_squared", 1), reason="is not a string")
+    change("size-as-a-string", ("model.n_ctx", "3"), reason="is not an integer")
+    change("unknown-semantics", ("question.semantics", "bfloat16"), reason="semantics")
+    change("float32-without-error-model", ("question.error_model", None), reason="error model", base="float32")
+    change("error-model-for-the-reals", ("question.error_model", "float32-1"), reason="error model")
+    change("unknown-task", ("question.task", "min"), reason="question.task is not an object")
+    change("task-without-labels", ("question.task", {"start": 0, "following": [[0] * 5]}), reason="fields")
+    change("too-few-moves", ("question.task.following.0", [0]), reason="expected 5", base="few-of-another-task")
+    change("too-few-labels", ("question.task.labels", [0]), reason="expected 5", base="few-of-another-task")
+    change("masses-of-another-shape", ("question.masses", lambda x: x[:-1]), reason="expected 3", base="few-with-masses")
+    change("masses-of-too-few-tokens", ("question.masses.0", [1, 2]), reason="expected 5", base="few-with-masses")
+    change("mass-as-a-string", ("question.masses.0.0", "3"), reason="not an integer", base="few-with-masses")
+    change("no-parts", ("lower", None), reason="lower is not a list")
+    change("part-as-a-list", ("lower.0", []), reason="is not an object")
+    change("part-with-a-strategy", ("lower.0", lambda x: {**x, "strategy": "oracle"}), reason="fields")
+    change("leaf-as-a-list", ("lower.0.leaves.0", []), reason="is not an object")
+    change("leaf-without-a-list", ("lower.0.leaves.0", {"terms": []}), reason="fields")
+    change("too-few-leaves", ("lower.0.order", [0]), reason="expected 2")
+    change("sequence-too-short", ("lower.0.leaves.0.listed", [[4, 4]]), reason="expected 3")
+    term = place_of(valid["few"], "lower", lambda _, leaf: leaf["terms"]) + ".terms.0"
+    change("term-as-a-list", (term, []), reason="a term is not an object")
+    change("term-of-no-kind", (term, {}), reason="fields")
+    change("term-of-two-kinds", (term, lambda x: {**x, "factored": True}), reason="fields")
+    change("spoiler-below", (term, lambda x: {"spoiler": 0, **{k: x[k] for k in ("step", "depth", "offsets")}}), reason="fields")
+    above = place_of(valid["lists"], "upper", lambda _, leaf: leaf["terms"]) + ".terms.0"
+    joint = at(valid["few"], term)
+    change("joint-above", (above, joint[0][joint[1]]), reason="fields", base="lists")
+    change("weights-as-strings", (f"{term}.weights.0", "7"), reason="not an integer")
+    change("weights-as-booleans", (f"{term}.weights.0", True), reason="not an integer")
+    change("too-few-weights", (f"{term}.weights", []), reason="expected")
+    change("too-few-offsets", (f"{term}.offsets", [0, 0]), reason="expected 3")
+    change("step-of-three-numbers", (f"{term}.step", [1, 2, 3]), reason="expected 2")
+    change("depth-as-a-list", (f"{term}.depth", [1]), reason="not an integer")
+    change(
+        "factored-beside-joint", ("lower.0.leaves.0.terms", lambda x: [*x, joint[0][joint[1]]]), reason="by themselves", base="one-label"
+    )
+    change("listed-beside-factored", ("lower.0.leaves.0.listed", [[4, 4, 4]]), reason="listed beside factored", base="one-label")
+    change("factors-of-another-shape", ("factors.mu.entries", [1, 2]), reason="expected 5", base="one-label")
+    change("factors-as-a-list", ("factors", []), reason="is not an object", base="one-label")
+
+
+def malform_models(valid, malform):
+    """Files that are not models of this kind."""
     for name in ("nan-weights", "infinite-weights"):  # with the hash of just these weights
         sha256 = checker.read_safetensors((HERE / "models" / f"{name}.safetensors").read_bytes()).sha256()
-        malform(name, changed(valid["cubic"], ("model.weights_sha256", sha256)), "infinite or not a number", model=name)
+        malform(name, changed(valid["few"], ("model.weights_sha256", sha256)), "infinite or not a number", model=name)
     for name, words in {
         "truncated-model": "may be truncated",
         "empty-model": "shorter than a safetensors header",
@@ -277,7 +474,7 @@ def malformed(corpus, valid):
         "metadata-of-another-size": "d_vocab",
         "overlapping-tensors": "overlap",
     }.items():
-        malform(name, valid["cubic"], words, model=name)
+        malform(name, valid["nothing"], words, model=name)
 
 
 def models():
@@ -321,12 +518,14 @@ def models():
 
 
 WEIGHTS = mostly_right(4)
+TASK, OTHER_TASK = MaxOfK(3, 5), Named("minimum", 3, 5)
+SEQUENCES = list(product(range(5), repeat=3))
 
 
 def main():
     corpus = Corpus()
     models()
-    valid = accepted(corpus, WEIGHTS)
+    valid = accepted(corpus)
     rejected(corpus, valid)
     malformed(corpus, valid)
     corpus.close()

@@ -3,12 +3,18 @@
 import json
 import subprocess
 import sys
+from functools import cache
+from itertools import product
+from math import prod
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import compactproofs as cp
 from compactproofs import checker
+from compactproofs.tasks import LabellingAutomaton
+from oracle import is_correct
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 EXPECTED = json.loads((CORPUS / "expected.json").read_text())
@@ -33,14 +39,51 @@ def test_every_file_is_expected_and_every_folder_is_used():
 
 @pytest.mark.parametrize("name", sorted(name for name in EXPECTED if name.startswith("accept/")))
 def test_accepted_claims_are_true(name):
-    found, truth = checked(name), cp.accuracy(cp.load(CORPUS / EXPECTED[name]["model"])).correct
-    assert found.correct_at_least <= truth
-    assert found.correct_at_most is None or truth <= found.correct_at_most
+    found, (mass, total) = checked(name), truth(name)
+    assert found.correct_at_least <= mass and found.total == total
+    assert found.correct_at_most is None or mass <= found.correct_at_most
 
 
-def test_the_exact_certificate_is_exact():
-    found = checked("accept/exact-accuracy.json")
-    assert found.correct_at_least == found.correct_at_most == cp.accuracy(cp.load(CORPUS / "models/a.safetensors")).correct
+@cache
+def right(sequence, label):
+    return is_correct(cp.load(CORPUS / "models/a.safetensors"), sequence, label)
+
+
+def truth(name):
+    """The mass that is answered right, and all of it, for the question that the certificate asks."""
+    assert EXPECTED[name]["model"] == "models/a.safetensors"
+    question, sequences = json.loads((CORPUS / name).read_text())["question"], list(product(range(5), repeat=3))
+    task, labels = question["task"], [max(x) for x in sequences]
+    if task != "max":
+        labels = (
+            LabellingAutomaton(np.array(task["following"]), np.array(task["labels"]), task["start"]).label(np.array(sequences)).tolist()
+        )
+    masses = question["masses"] or [[1] * 5] * 3
+    weights = [prod(row[t] for row, t in zip(masses, x, strict=True)) for x in sequences]
+    return sum(mass for mass, x, label in zip(weights, sequences, labels, strict=True) if right(x, label)), sum(weights)
+
+
+@pytest.mark.parametrize("name", ["exact-accuracy", "another-task"])
+def test_the_exact_certificates_are_exact(name):
+    found = checked(f"accept/{name}.json")
+    assert found.correct_at_least == found.correct_at_most == truth(f"accept/{name}.json")[0]
+
+
+def test_all_kinds_of_terms_are_there():
+    kinds = set()
+    for name in (name for name in EXPECTED if name.startswith("accept/")):
+        content = json.loads((CORPUS / name).read_text())
+        leaves = [leaf for part in content["lower"] + (content["upper"] or []) for leaf in part["leaves"]]
+        kinds |= {"given up"} if None in leaves else set()
+        kinds |= {next(iter(term)) for leaf in leaves if leaf for term in leaf["terms"]} | {
+            "listed" for leaf in leaves if leaf and leaf["listed"]
+        }
+        kinds |= {"class" for part in content["lower"] if part["order"]} | {content["question"]["semantics"]}
+    assert kinds == {"joint", "apart", "factored", "spoiler", "listed", "class", "given up", "real", "float32-any-order"}
+
+
+def test_the_corpus_is_small():
+    assert sum(path.stat().st_size for path in CORPUS.rglob("*") if path.suffix in (".json", ".safetensors")) < 400_000
 
 
 @pytest.mark.parametrize("folder", ["accept", "reject", "malformed"])
