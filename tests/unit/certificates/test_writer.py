@@ -36,7 +36,10 @@ MODELS = {
     **dict(adversarial_models()),
 }
 EXTREME = ("saturated attention", "attention beyond float64's exponent", "one dominant direction")
-"""Here pools compare attention that the checker does not resolve, so that it finds less; brute force then confirms the proof."""
+"""Here pools compare attention that the checker does not resolve, so that it finds less; brute force then confirms the proof.
+
+A strategy whose ledger cannot be written down may be left without a stand-in that proves as much.
+"""
 
 
 @pytest.mark.parametrize("family", ["cubic", "subcubic", "threshold"])
@@ -58,7 +61,11 @@ def test_certificates_are_accepted_and_true(name):
 
 def check_certificates(name, weights, strategy):
     proof, truth = cp.prove(weights, strategy, upper=True), cp.accuracy(weights).correct
-    certificate = proof.certificate
+    try:
+        certificate = proof.certificate
+    except CertificateError as error:
+        assert name in EXTREME and strategy.label not in OWN and "no threshold proof stands in for it" in str(error)  # noqa: PT017
+        return
     checked = cp.check(certificate, weights)
     assert checked.accepted, checked.reason
     assert certificate.correct_at_least <= truth <= certificate.correct_at_most <= proof.correct_at_most
