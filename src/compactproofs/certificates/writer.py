@@ -95,7 +95,7 @@ def _first(
             return found
     best = "" if found is None else f"; the best that was found claims {found.correct_at_least} of the {at_least} proven"
     raise CertificateError(
-        f"{strategy.label} has no ledger of its own, and no threshold proof stands in for it within {_SECONDS:g} s{best}"
+        f"{strategy.label} has no ledger that can be written down, and no threshold proof stands in for it within {_SECONDS:g} s{best}"
     )
 
 

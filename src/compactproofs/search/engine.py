@@ -115,6 +115,7 @@ class Engine:
         n, k = len(self.cells[label].totals), self.weights.n_ctx
         terms = n * k * self.weights.d_vocab_out
         size = max(1, min(int(0.1 / (terms * SECONDS_PER_TERM)), n if k <= 5 else 8))  # counting takes the longer
+        size = size if self.question.masses is None else 1
         return [list(range(start, min(start + size, n))) for start in range(0, n, size)]
 
     def look_at(self, chosen: Iterable[tuple[int, int]], effort: Effort, budget: Budget) -> None:
@@ -125,26 +126,29 @@ class Engine:
         if not self.evaluation.tolerance < np.inf:  # float64 knows nothing about these weights
             return tasks
         done = []
-        for (label, queries), claims in in_threads(lambda task: [self._claims(task[0], q, effort) for q in task[1]], tasks, budget):
+        for (label, queries), claims in in_threads(lambda task: self._claims(*task, effort), tasks, budget):
             done.append((label, queries))
             for query, (failing, right) in zip(queries, claims, strict=True):
                 self.cells[label].tighten(query, failing, right)
         return done
 
-    def _claims(self, label: int, query: int, effort: Effort) -> tuple[Claim, Claim]:
-        subject, total = self.subjects[label], self.cells[label].totals[query]
-        unit = int(unit_exponents(for_queries(subject, np.array([query]))).sum())
+    def _claims(self, label: int, queries: list[int], effort: Effort) -> list[tuple[Claim, Claim]]:
+        subject, totals = self.subjects[label], [self.cells[label].totals[query] for query in queries]
+        unit = int(unit_exponents(for_queries(subject, np.array(queries[:1]))).sum())  # the same for all, or one query at a time
         small = fraction_of(self.question.total, effort.ignore) // max(1, self.weights.d_vocab) >> unit
         tries = Tries(
             *(effort.steps, effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper),
             effort.most if self.question.masses is None and unit == 0 else 0,
         )
-        found = look(self.evaluation, subject, query, tries, min(total >> unit, _MOST))
-        failing, right, _, (below, above), surely_right, surely_wrong = found
-        return (
-            Claim(min(int(failing) << unit, total), below, surely_right),
-            Claim(min(int(right) << unit, total), above, surely_wrong) if effort.upper else Claim(total),
-        )
+        about = np.array([min(total >> unit, _MOST) for total in totals], dtype=np.int64)
+        bounds, sizes, *written = look(self.evaluation, subject, np.array(queries), tries, about)
+        below, above, right, wrong = (np.split(numbers, np.cumsum(size)[:-1]) for numbers, size in zip(written, sizes, strict=True))
+        claims = []
+        for x, ((failing, correct), total) in enumerate(zip(bounds.tolist(), totals, strict=True)):
+            below_claim = Claim(min(failing << unit, total), below[x], right[x])
+            above_claim = Claim(min(correct << unit, total), above[x], wrong[x]) if effort.upper else Claim(total)
+            claims.append((below_claim, above_claim))
+        return claims
 
     def open_pairs(self) -> list[tuple[int, int]]:
         """Pairs whose claims do not meet."""

@@ -230,59 +230,70 @@ def counted(h: Any, grid: Any, strict: bool) -> Any:
 
 @kernel
 @no_type_check
-def look(evaluation: Any, subject: Any, q: int, tries: Any, total: int) -> Any:
-    """Look at one query (numbered among the tokens): (failing, right, operations), bounds as in `failures`; the records below and above;
-    and the sequences listed as right and as wrong.
+def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any) -> Any:
+    """Look at some queries (numbered among the tokens): bounds (failing, right) as in `failures`, one row for each; and four pairs of
+    (numbers one after the other, how many belong to each query): the records below and above, and the sequences listed as right and as
+    wrong.
 
-    If the bounds are far apart (`total`, about the mass of the pair, is failing plus right if they meet), classes of the most attended
+    If the bounds are far apart (`totals`, about the mass of each pair, is failing plus right if they meet), classes of the most attended
     tokens are tried too; below and above, the better stands. A record is the order of classes (before it, below, the operations of the
     walks of all outputs) and then what `failures` writes for each class: below, the number of terms, the operations of further walks, and
-    the terms; above, an output or -1, and its grid. With `tries.most`, sequences are listed instead; the mass of a listed sequence must be
-    1.
+    the terms; above, an output or -1, and its grid. With `tries.most`, sequences are listed instead; the mass of a listed sequence must
+    be 1.
     """
-    masses = last_token(subject.masses, q)
-    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    wrong = np.array([o for o in range(pair.G.shape[0]) if o != subject.label])
-    candidates = harmful_outputs(pair, wrong, masses, subject.automaton)
-    order = np.empty(0, np.int64)
-    failing = right = ANY
-    operations = 0
-    best_below, best_above = [0 for _ in range(0)], [0 for _ in range(0)]
-    listed_right, listed_wrong = [0 for _ in range(0)], [0 for _ in range(0)]
-    for turn in range(2):
-        if turn == 1:
-            if tries.most > 0 or tries.classes == 0 or failing + right - total <= tries.small:
-                break
-            order = dominant_tokens(pair.A[:-1].sum(axis=0), subject.usual, tries.classes)
-        below, above = [walk_operations(masses, subject.automaton) * wrong.shape[0], order.shape[0]], [order.shape[0]]
-        for t in order:
-            below.append(t)
-            above.append(t)
-        more = some = 0
-        for c in range(order.shape[0] + 1):
-            token = order[c] if c < order.shape[0] else subject.usual
-            leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
-            x, y, work = failures(pair, candidates, leaf, tries, below, above)
-            more, some, operations = min(more + x, ANY), min(some + y, ANY), operations + work
-        if more < failing:
-            failing, best_below = more, below
-        if some < right:
-            right, best_above = some, above
-    if tries.most > 0 and best_below[LEAVES] == 1:
-        k, m, at = masses.shape[0], best_below[LEAVES + 3], LEAVES + 4
-        outputs, weights = np.array(best_below[at : at + m]), np.array(best_below[at + m : at + 2 * m])
-        may_fail = counted(joint_harms(pair, outputs, weights), read_grid(best_below, at + 2 * m, k), False)
-        may_be_right = Counted(np.zeros(masses.shape, np.int64), 0)  # without a spoiler, all may be right
-        if best_above[1] >= 0:
-            may_be_right = counted(spoiler_harms(pair, best_above[1]), read_grid(best_above, 2, k), True)
-        leaf = Leaf(masses, subject.automaton, subject.usual, subject.usual)
-        whole, surely_right, surely_wrong = list_counted(pair, leaf, outputs, may_fail, may_be_right, tries.most)
-        if whole:
-            listed_right, listed_wrong = surely_right, surely_wrong
-            failing -= len(listed_right) // k
-            right -= len(listed_wrong) // k
-    records = np.array(best_below), np.array(best_above)
-    return failing, right, operations, records, np.array(listed_right), np.array(listed_wrong)
+    bounds = np.empty((queries.shape[0], 2), np.int64)
+    sizes = np.zeros((4, queries.shape[0]), np.int64)
+    all_below, all_above = [0 for _ in range(0)], [0 for _ in range(0)]
+    all_right, all_wrong = [0 for _ in range(0)], [0 for _ in range(0)]
+    for number in range(queries.shape[0]):
+        q = queries[number]
+        masses = last_token(subject.masses, q)
+        pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
+        wrong = np.array([o for o in range(pair.G.shape[0]) if o != subject.label])
+        candidates = harmful_outputs(pair, wrong, masses, subject.automaton)
+        order = np.empty(0, np.int64)
+        failing = right = ANY
+        best_below, best_above = [0 for _ in range(0)], [0 for _ in range(0)]
+        for turn in range(2):
+            if turn == 1:
+                if tries.most > 0 or tries.classes == 0 or failing + right - totals[number] <= tries.small:
+                    break
+                order = dominant_tokens(pair.A[:-1].sum(axis=0), subject.usual, tries.classes)
+            below, above = [walk_operations(masses, subject.automaton) * wrong.shape[0], order.shape[0]], [order.shape[0]]
+            for t in order:
+                below.append(t)
+                above.append(t)
+            more = some = 0
+            for c in range(order.shape[0] + 1):
+                token = order[c] if c < order.shape[0] else subject.usual
+                leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
+                x, y, _ = failures(pair, candidates, leaf, tries, below, above)
+                more, some = min(more + x, ANY), min(some + y, ANY)
+            if more < failing:
+                failing, best_below = more, below
+            if some < right:
+                right, best_above = some, above
+        if tries.most > 0 and best_below[LEAVES] == 1:
+            k, m, at = masses.shape[0], best_below[LEAVES + 3], LEAVES + 4
+            outputs, weights = np.array(best_below[at : at + m]), np.array(best_below[at + m : at + 2 * m])
+            may_fail = counted(joint_harms(pair, outputs, weights), read_grid(best_below, at + 2 * m, k), False)
+            may_be_right = Counted(np.zeros(masses.shape, np.int64), 0)  # without a spoiler, all may be right
+            if best_above[1] >= 0:
+                may_be_right = counted(spoiler_harms(pair, best_above[1]), read_grid(best_above, 2, k), True)
+            leaf = Leaf(masses, subject.automaton, subject.usual, subject.usual)
+            whole, surely_right, surely_wrong = list_counted(pair, leaf, outputs, may_fail, may_be_right, tries.most)
+            if whole:
+                failing -= len(surely_right) // k
+                right -= len(surely_wrong) // k
+                sizes[2, number], sizes[3, number] = len(surely_right), len(surely_wrong)
+                all_right.extend(surely_right)
+                all_wrong.extend(surely_wrong)
+        bounds[number, 0] = failing
+        bounds[number, 1] = right
+        sizes[0, number], sizes[1, number] = len(best_below), len(best_above)
+        all_below.extend(best_below)
+        all_above.extend(best_above)
+    return bounds, sizes, np.array(all_below), np.array(all_above), np.array(all_right), np.array(all_wrong)
 
 
 @kernel

@@ -76,34 +76,44 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 @kernel
 @no_type_check
-def look_at_table(h: Any, subject: Any, masses: Any, steps: int, classes: int, small: int) -> Any:
-    """(failing, operations, record) of one table of harms that covers every output; a record is the order of classes and their grids.
+def look_at_tables(h: Any, subject: Any, masses: Any, steps: int, classes: int, small: int) -> Any:
+    """Bounds (failing, operations) of some tables of harms that cover every output, with the masses of each; and their records, one after
+    the other, with their lengths. A record is the order of classes and their grids.
 
     A table with more than `small` failures is counted again, by classes of the most harmful tokens; the better bound stands.
     """
-    k, n = h.shape
-    order = np.empty(0, np.int64)
-    failing = ANY
-    operations = 0
-    best = [0 for _ in range(0)]
-    for turn in range(2):
-        if turn == 1:
-            if classes == 0 or failing <= small:
-                break
-            weight = np.empty(n)
-            for j in range(n):
-                weight[j] = np.abs(h[: k - 1, j]).sum()
-            order = dominant_tokens(weight, subject.usual, classes)
-        record = [order.shape[0]]
-        for t in order:
-            record.append(t)
-        total = work = 0
-        for c in range(order.shape[0] + 1):
-            token = order[c] if c < order.shape[0] else subject.usual
-            grid = choose_grid(h, masses, natural_unit(h, masses, subject.usual, token), steps, token, DEEPEST)
-            found, more = count_harms(h, grid, masses, in_class(subject.automaton, order, c), False)
-            total, work = min(total + found, ANY), work + more
-            write_grid(record, grid)
-        if total < failing:
-            failing, operations, best = total, work, record
-    return failing, operations, np.array(best)
+    tables, k, n = h.shape
+    bounds = np.empty((tables, 2), np.int64)
+    sizes = np.empty(tables, np.int64)
+    records = [0 for _ in range(0)]
+    for row in range(tables):
+        order = np.empty(0, np.int64)
+        failing = ANY
+        operations = 0
+        best = [0 for _ in range(0)]
+        for turn in range(2):
+            if turn == 1:
+                if classes == 0 or failing <= small:
+                    break
+                weight = np.empty(n)
+                for j in range(n):
+                    weight[j] = np.abs(h[row, : k - 1, j]).sum()
+                order = dominant_tokens(weight, subject.usual, classes)
+            record = [order.shape[0]]
+            for t in order:
+                record.append(t)
+            total = work = 0
+            for c in range(order.shape[0] + 1):
+                token = order[c] if c < order.shape[0] else subject.usual
+                unit = natural_unit(h[row], masses[row], subject.usual, token)
+                grid = choose_grid(h[row], masses[row], unit, steps, token, DEEPEST)
+                found, more = count_harms(h[row], grid, masses[row], in_class(subject.automaton, order, c), False)
+                total, work = min(total + found, ANY), work + more
+                write_grid(record, grid)
+            if total < failing:
+                failing, operations, best = total, work, record
+        bounds[row, 0] = failing
+        bounds[row, 1] = operations
+        sizes[row] = len(best)
+        records.extend(best)
+    return bounds, sizes, np.array(records)

@@ -94,7 +94,7 @@ class Tally:
 
 
 def part_of_pool(subject: Subject, queries: np.ndarray, record: np.ndarray) -> Part:
-    """The part that `search.pools.look_at_table` wrote."""
+    """The part that `search.pools.look_at_tables` wrote."""
     reader = _Reader(record, len(subject.masses))
     order = reader.many(reader.one())
     leaves = tuple(Leaf((Factored(reader.grid()),)) for _ in range(len(order) + 1))

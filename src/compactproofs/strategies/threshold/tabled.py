@@ -23,7 +23,7 @@ from compactproofs.ledger.ledger import Leaf, Ledger, Part
 from compactproofs.ledger.verify import INTERVALS, upper_end, with_slack
 from compactproofs.model.weights import Weights
 from compactproofs.search.engine import fraction_of
-from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_table
+from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_tables
 from compactproofs.search.records import part_of_pool
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.threshold.limits import refuse_if_too_long, require_whole
@@ -144,9 +144,9 @@ class Tabled(AbstractStrategy):
             by_label = dict(zip((subject.label for subject in group), pools, strict=True))
             found, seconds = [], 0.0
             for subject, h in tables.tables(group, pools):
-                harms = upper_end(h)
+                harms = with_slack(upper_end(h))
                 started = time.perf_counter()
-                found += [self._look(question, subject, pool, with_slack(harms[row])) for row, pool in enumerate(by_label[subject.label])]
+                found += self._look(question, subject, by_label[subject.label], harms)
                 seconds += time.perf_counter() - started
             return found, seconds
 
@@ -154,13 +154,18 @@ class Tabled(AbstractStrategy):
         require_whole(len(results), len(groups), budget or Budget(), self.name)
         return [pool for found, _ in results for pool in found], sum(seconds for _, seconds in results)
 
-    def _look(self, question: Question, subject: Subject, pool: np.ndarray, harms: np.ndarray) -> PoolFound:
-        masses, k = for_queries(subject, pool), question.task.n_ctx
-        unit = int(unit_exponents(masses).sum())
-        small = min(fraction_of(question.total, _IGNORE) // question.task.d_vocab >> unit, 1 << 61)
-        failing, operations, record = look_at_table(harms, subject, masses, counting_steps(k), _CLASSES if k > 5 else 0, small)
-        totals = question.totals_by_last(subject.label)
-        return PoolFound(subject, pool, min(int(failing) << unit, sum(totals[q] for q in pool.tolist())), int(operations), record)
+    def _look(self, question: Question, subject: Subject, pools: list[np.ndarray], harms: np.ndarray) -> list[PoolFound]:
+        masses, k = np.stack([for_queries(subject, pool) for pool in pools]), question.task.n_ctx
+        units = [int(unit_exponents(each).sum()) for each in masses]
+        small = min(fraction_of(question.total, _IGNORE) // question.task.d_vocab >> min(units), 1 << 61)
+        steps, classes = counting_steps(k), _CLASSES if k > 5 else 0
+        bounds, sizes, records = look_at_tables(harms, subject, masses, steps, classes, small)
+        totals, found = question.totals_by_last(subject.label), []
+        for pool, unit, (failing, operations), record in zip(
+            pools, units, bounds.tolist(), np.split(records, np.cumsum(sizes)[:-1]), strict=True
+        ):
+            found.append(PoolFound(subject, pool, min(failing << unit, sum(totals[q] for q in pool.tolist())), operations, record))
+        return found
 
     def _ledger(self, request: Request, factors: Factors, found: list[PoolFound]) -> Ledger:
         parts = tuple(pool.part() for pool in found)
