@@ -33,7 +33,7 @@ def interrupted(arguments, module, name, then="pass"):
 
 def test_the_portfolio_hands_over_what_it_has():
     """Interrupted after its first pass, in a thread that would go on for ten minutes."""
-    said = interrupted(["prove", "max-of-10", "--seconds", "600", "--upper"], "pairwise", "_look_first")
+    said = interrupted(["prove", "max-of-10", "--seconds", "600", "--upper"], "best", "_look_first")
     assert said.returncode == 130, said.stderr
     assert said.stderr.endswith("interrupted; what has been proven so far:\n")
     assert "threshold-best: With the float32 weights" in said.stdout and "at least" in said.stdout
@@ -41,7 +41,7 @@ def test_the_portfolio_hands_over_what_it_has():
 
 def test_a_proof_that_has_nothing_yet_says_so():
     """Compiled code that does not come back for a while: the process ends without it."""
-    said = interrupted(["prove", "max-of-4"], "pairwise", "by_weight", then="threading.Event().wait()")
+    said = interrupted(["prove", "max-of-4"], "best", "seconds_for_pairs", then="threading.Event().wait()")
     assert said.returncode == 130, said.stderr
     assert said.stdout == "" and said.stderr == "interrupted before anything was proven\n"
 

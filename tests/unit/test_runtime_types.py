@@ -38,5 +38,5 @@ def test_every_family_of_proofs():
 
 
 def test_the_array_code():
-    files = [TESTS / "unit" / name for name in ("arrays/test_phantom.py", "arrays/test_rounding.py", "circuits", "model/test_weights.py")]
+    files = [TESTS / "unit" / name for name in ("arrays/test_phantom.py", "arrays/test_rounding.py", "form", "model/test_weights.py")]
     run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", TYPED, *files)

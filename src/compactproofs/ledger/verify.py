@@ -12,9 +12,10 @@ Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to mo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -55,24 +56,24 @@ class Verified:
     """Of each part above: how much of its mass may be right."""
 
 
-class AbstractHarms(Protocol):
+class AbstractHarms(ABC):
     """Where the harms of a block's terms come from."""
 
+    @abstractmethod
     def harms(self, term: Term) -> np.ndarray:
         """(position, token number): upper bounds"""
-        ...
 
+    @abstractmethod
     def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
         """Whether a walk shows that the output never reaches the label."""
-        ...
 
+    @abstractmethod
     def decide(self, sequence: np.ndarray) -> int:
         """RIGHT, WRONG or UNDECIDED."""
-        ...
 
 
 @dataclass(frozen=True)
-class CompiledHarms:
+class CompiledHarms(AbstractHarms):
     """Terms of one query and label by compiled functions; `bounds.pairs` has the error proof."""
 
     pair: pairs.Pair
@@ -98,7 +99,7 @@ class CompiledHarms:
 
 
 @dataclass(frozen=True)
-class ArrayHarms:
+class ArrayHarms(AbstractHarms):
     """The same by array code in intervals."""
 
     terms: Terms
@@ -130,7 +131,7 @@ class ArrayHarms:
 
 
 @dataclass(frozen=True)
-class TableHarms:
+class TableHarms(AbstractHarms):
     """One table that covers every output."""
 
     table: np.ndarray
@@ -148,7 +149,7 @@ class TableHarms:
 
 
 @dataclass(frozen=True)
-class UnknownHarms:
+class UnknownHarms(AbstractHarms):
     """Where float64 knows nothing: anything may be harmful."""
 
     shape: tuple[int, ...]
