@@ -33,7 +33,7 @@ import json
 import struct
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -1096,9 +1096,9 @@ class Part(NamedTuple):
     leaves: list[Leaf]
 
 
-def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...], where: str) -> list[Part]:
-    """The parts of a bound. No two are about the same query and label."""
-    parts: list[Part] = []
+def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...], where: str) -> Iterator[Part]:
+    """The parts of a bound, one after the other: the automata of all classes at once would take much memory. No two parts are about the
+    same query and label."""
     seen: set[tuple[int, int]] = set()
     for number, part in enumerate(items(value, where)):
         here = f"{where}[{number}]"
@@ -1111,12 +1111,14 @@ def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...
         holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
         holds(seen.isdisjoint((m, q) for q in queries), f"{here}: a query of label {m} is in two parts")
         seen.update((m, q) for q in queries)
-        T.meter.hold(2 * sum(map(len, automaton.moves)) * (len(order) + 1), 0)  # the automata of its classes
+        moves = 2 * sum(map(len, automaton.moves)) * (len(order) + 1)  # of the automata of its classes
+        T.meter.add(moves, 0)
+        T.meter.momentarily(100 * moves)
         classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
-        parts.append(Part(m, queries, [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]))
-        ends = {sequence[-1] for leaf in parts[-1].leaves for sequence in leaf.listed}
+        found = [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]
+        ends = {sequence[-1] for leaf in found for sequence in leaf.listed}
         holds(ends.issubset(queries), f"{here}: a listed sequence ends in no query")
-    return parts
+        yield Part(m, queries, found)
 
 
 def read_leaf(value: Json, automaton: Automaton, kinds: tuple[str, ...], k: int, where: str) -> Leaf:

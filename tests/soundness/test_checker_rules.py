@@ -269,7 +269,10 @@ def test_no_query_is_in_two_parts(case, side):
         queries = case.rng.sample(again["queries"], case.rng.randint(1, len(again["queries"])))
         content = {"question": case.written, "factors": case.hints, "lower": [], "upper": []}
         content[side] = [*parts, {**again, "queries": queries}]
+        kinds = {"lower": (checker.JOINT, checker.APART, checker.FACTORED), "upper": (checker.SPOILER,)}[side]
         with pytest.raises(checker.RejectedError, match="is in two parts"):
+            list(checker.read_parts(content[side], case.T, case.question, kinds, side))
+        with pytest.raises(checker.RejectedError):
             checker.proven(content, case.raw, checker.NO_LIMIT)
 
 
