@@ -35,6 +35,7 @@ from compactproofs.strategies.threshold.tabled import Tabled
 from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
 from models import random_weights, underflowing_weights, weights_from_tables, with_tensors
+from random_ledgers import random_ledger
 
 ALWAYS = [
     strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")
