@@ -932,7 +932,6 @@ class Pair:
     def is_harmless(self, o: int) -> bool:
         """Whether a walk shows that output o never reaches the label, every position but the last taken for the worst one."""
         T, q, m = self.T, self.q, self.m
-        T.meter.multiply(3 * len(self.tokens) + T.k * len(self.automaton.places), (T.bits + T.scale) // 2)
         values, rest = self.values[o], self.at_worst[o] + T.EU[q][o] - T.own[q][m]
         harm = [x * high if (x := value + rest) > 0 else x * low for value, low, high in zip(values, self.low, self.high, strict=True)]
         moves = [
@@ -1054,23 +1053,24 @@ class Pooled:
         T.meter.multiply(2 * len(queries) * (len(self.tokens) + T.k) + 3 * T.k * len(self.tokens), 2 * T.bits)
         A_low, A_high, b_low, b_high = [], [], [], []
         for q in queries:
-            b, rows = T.tops[q], (T.A_low[q], T.A_high[q])
+            low, high, b = [T.A_low[q][t] for t in self.tokens], [T.A_high[q][t] for t in self.tokens], T.tops[q]
             if self.relative_to is not None:
                 a = (1 << 2 * T.bits) // max(T.A_high[q][self.relative_to], 1)
-                rows = [x * a >> T.bits for x in rows[0]], [-(-x * a >> T.bits) for x in rows[1]]
-            A_low.append(rows[0])
-            A_high.append(rows[1])
+                low, high = [x * a >> T.bits for x in low], [-(-x * a >> T.bits) for x in high]
+            A_low.append(low)
+            A_high.append(high)
             b_low.append([x * b >> T.bits for x in T.b_low[q]])
             b_high.append([-(-x * b >> T.bits) for x in T.b_high[q]])
-        least, most = [min(x) for x in zip(*A_low, strict=True)], [max(x) for x in zip(*A_high, strict=True)]
+        least, most = list(map(min, *A_low, A_low[0])), list(map(max, *A_high, A_high[0]))
         worst, harms = max(self.s[q] for q in queries), []
         for i in range(T.k - 1):
-            low, high, rest = min(row[i] for row in b_low), max(row[i] for row in b_high), worst + self.p[i]
-            entries = ((t, self.r[t] + rest) for t in self.tokens)
-            harms.append({t: x * high * most[t] if x > 0 else x * low * least[t] for t, x in entries})
+            at_least, at_most, rest = min(row[i] for row in b_low), max(row[i] for row in b_high), worst + self.p[i]
+            entries = zip(self.tokens, self.r.values(), least, most, strict=True)
+            harms.append({t: x * at_most * hi if (x := r + rest) > 0 else x * at_least * lo for t, r, lo, hi in entries})
         last = {}
         for j, q in enumerate(queries):
-            last[q] = upper(self.r[q] + self.p[-1] + self.s[q], A_low[j][q] * b_low[j][-1], A_high[j][q] * b_high[j][-1])
+            own = self.tokens.index(q)
+            last[q] = upper(self.r[q] + self.p[-1] + self.s[q], A_low[j][own] * b_low[j][-1], A_high[j][own] * b_high[j][-1])
         return [*harms, last]
 
 
@@ -1165,6 +1165,7 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
         return total
     for q in part.queries:
         pair = Pair(T, automaton, part.m, q)
+        T.meter.multiply(T.out * (3 * len(pair.tokens) + T.k * len(automaton.places)), (T.bits + T.scale) // 2)
         harmful = [o for o in range(T.out) if o != part.m and not pair.is_harmless(o)]
         for leaf in part.leaves:
             if leaf.terms is None:
