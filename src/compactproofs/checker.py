@@ -902,7 +902,6 @@ class Pair:
     def __init__(self, T: Tables, automaton: Automaton, m: int, q: int) -> None:
         self.T, self.automaton, self.m, self.q = T, automaton, m, q
         self.tokens = automaton.tokens
-        self.scale = T.scale + 2 * T.bits
         self._terms: dict[tuple[int, bool], Harms] = {}
         if m not in T.differences:
             T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
@@ -968,6 +967,7 @@ class Pair:
             w = integers(term["weights"], 1, 1 << 40, where + ".weights", len(outputs))
             holds(bool(outputs) and m not in outputs, f"{where}: a joint term needs outputs other than the label")
             covered.update(outputs)
+            self.T.meter.multiply(len(outputs) * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
             harms = [{t: w[0] * x for t, x in row.items()} for row in self.terms(outputs[0], up=True)]
             for o, weight in zip(outputs[1:], w[1:], strict=True):
                 for row, more in zip(harms, self.terms(o, up=True), strict=True):
@@ -980,6 +980,7 @@ class Pair:
         holds(p in covered and n1 >= 1, f"{where}: a term takes off what output {p} spoils, but no earlier term covers that")
         holds(o != m, f"{where}: the label cannot spoil a sequence")
         covered.add(o)
+        self.T.meter.multiply(2 * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
         above, below = self.terms(o, up=True), self.terms(p, up=False)
         return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
 
@@ -1158,9 +1159,8 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
                 well_formed(not leaf.listed, f"{where}: sequences are listed beside factored terms")
                 count = 0 if leaf.terms else mass_up(T, question, leaf.automaton, queries)
                 for term in leaf.terms or ():
-                    well_formed("factored" in term, f"{where}: factored terms stand by themselves")
-                    rounded = term["grid"].rounded(harms, T.scale + 2 * T.bits, False)
-                    count += count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
+                    well_formed(term.get("factored") is True, f"{where}: factored terms stand by themselves, and are true")
+                    count += count_term(T, question, leaf, term["grid"], harms)[1]
                 total += count if len(leaf.terms or ()) < 2 else min(count, mass_up(T, question, leaf.automaton, queries))
         return total
     for q in part.queries:
@@ -1174,8 +1174,9 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
             covered: set[int] = set()
             counters, count = [], 0
             for term in leaf.terms:
-                counters.append(term["grid"].rounded(pair.harms(term, covered, where), pair.scale, False))
-                count += count_up(counters[-1].start, counters[-1].D, question.masses, leaf.automaton, T.meter)
+                rounded, found = count_term(T, question, leaf, term["grid"], pair.harms(term, covered, where))
+                counters.append(rounded)
+                count += found
             for o in harmful:
                 harmless = o in covered or pair.is_harmless_in(o, question.masses, leaf.automaton)
                 holds(harmless, f"{where}: output {o} might win, and no term covers it")
@@ -1202,8 +1203,9 @@ def right(T: Tables, question: Question, part: Part, where: str) -> int:
                 o = integer(term["spoiler"], 0, T.out - 1, where + ".spoiler")
                 holds(o != part.m and not counters, f"{where}: the label cannot spoil a sequence, nor can two outputs")
                 harms = [{t: -x for t, x in row.items()} for row in pair.terms(o, up=False)]
-                counters.append(term["grid"].rounded(harms, pair.scale, True))
-                total += count_up(counters[0].start, counters[0].D, question.masses, leaf.automaton, T.meter)
+                rounded, found = count_term(T, question, leaf, term["grid"], harms, strict=True)
+                counters.append(rounded)
+                total += found
             if not counters:
                 total += mass_up(T, question, leaf.automaton, [q])
             total -= listed_mass(T, question, leaf, q, counters or None, where)
@@ -1211,6 +1213,14 @@ def right(T: Tables, question: Question, part: Part, where: str) -> int:
                 beaten = sequence[-1] != q or any(pair.sum(o, sequence, up=False) >= 0 for o in range(T.out) if o != part.m)
                 holds(beaten, f"{where}: the sequence {sequence} is not certainly wrong")
     return total
+
+
+def count_term(T: Tables, question: Question, leaf: Leaf, grid: Grid, harms: Harms, *, strict: bool = False) -> tuple[Rounded, int]:
+    """The integers of a term, and at least the mass of a class on which its harms add up to at least zero (if strict, to more)."""
+    scale = T.scale + 2 * T.bits
+    T.meter.add(4 * sum(map(len, harms)), scale + abs(grid.exponent))
+    rounded = grid.rounded(harms, scale, strict)
+    return rounded, count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
 
 
 def listed_mass(T: Tables, question: Question, leaf: Leaf, q: int, counters: list[Rounded] | None, where: str) -> int:

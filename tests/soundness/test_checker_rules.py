@@ -143,7 +143,7 @@ class Case:
         others = [o for o in range(self.T.out) if o != m]
         for _ in range(len(order) + 1):
             o = self.rng.choice([*others, None])
-            spoilers = [] if o is None else [{"spoiler": o, **self.grid(pair.terms(o, up=False), pair.scale)}]
+            spoilers = [] if o is None else [{"spoiler": o, **self.grid(pair.terms(o, up=False), self.T.scale + 2 * self.T.bits)}]
             leaves.append(self.rng.choice([None, *[{"terms": spoilers, "listed": []}] * 4]))
         return {"label": m, "queries": queries, "order": order, "leaves": leaves}
 
@@ -167,7 +167,7 @@ class Case:
                 term = {"joint": joint, "weights": [self.integer() for _ in joint]}
             harms = pair.harms(term, {*others}, "")
             covered.update(term.get("joint", [term.get("apart")]))
-            terms.append({**term, **self.grid(harms, pair.scale)})
+            terms.append({**term, **self.grid(harms, self.T.scale + 2 * self.T.bits)})
         return rng.choice([None, *[{"terms": terms, "listed": []}] * 5])
 
     def read(self, part, kinds):

@@ -1,6 +1,7 @@
 """Checking is metered: a small file cannot keep the checker busy, and more can be allowed."""
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -115,6 +116,31 @@ def test_every_kind_of_term_is_metered(name):
     data = cp.prove(weights, name, upper=name == "threshold-best").certificate.data
     enough = next(n for n in (2**i for i in range(40)) if checker.check(data, network(weights), work=n).accepted)
     assert_refused(checker.check(data, network(weights), work=enough // 2), "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"joint": list(range(1, 12)), "weights": [1] * 11}, {"step": [1, -(1 << 16)]}],
+    ids=["many outputs", "fine steps"],
+)
+def test_terms_are_metered(change):
+    """A term costs what its outputs and its step make of it, however often it is repeated and however little it counts."""
+    weights = random_weights(1, n_ctx=3, d_vocab=12)
+    plain = {"joint": [1], "weights": [1], "step": [1, 60], "depth": 1, "offsets": [0, 0, 0]}
+
+    def work(term):
+        parts = [{"label": 0, "queries": [0], "order": [], "leaves": [{"terms": [term] * 50, "listed": []}]}]
+        meter = checker.Meter(checker.NO_LIMIT)
+        question = checker.read_question(encoded_question(Question(MaxOfK(3, 12))), 12, 3, meter)
+        factors = checker.read_factors(None, network(weights).sizes())
+        T = checker.tables(network(weights), question, factors.centre, meter)
+        (part,) = checker.read_parts(parts, T, question, (checker.JOINT,), "")
+        before = meter.work
+        with suppress(checker.RejectedError):  # other outputs might win
+            checker.failing(T, question, factors, part, "")
+        return meter.work - before
+
+    assert work({**plain, **change}) > 2 * work(plain)
 
 
 def test_depths_are_metered():
