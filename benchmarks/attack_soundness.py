@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import compactproofs as cp
 from compactproofs.arrays.arithmetic import Rigorous
-from compactproofs.bounds.factored import Factors
+from compactproofs.bounds.factors import Factors
 from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import CertificateError

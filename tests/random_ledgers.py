@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactproofs.bounds.factored import Factors
+from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler
 

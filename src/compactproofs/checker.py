@@ -474,7 +474,7 @@ def tables(network: Network, question: Question, centre: Exact, meter: Meter) ->
     values = EVOU.at(common), PVOU.at(common), EU.at(common)
     own = values[2]
     if question.semantics == FLOAT32:
-        error = float32_error(W, E, position, query, values, question, (n, d, common))
+        error = float32_error(W, E, position, values, question, (n, d, common))
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
     return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter, {})
 
@@ -510,7 +510,6 @@ def float32_error(
     W: dict[str, Exact],
     E: Exact,
     position: Exact,
-    query: Exact,
     values: tuple[Rows, Rows, Rows],
     question: Question,
     sizes_of: tuple[int, int, int],
@@ -542,7 +541,7 @@ def float32_error(
     W_Q, W_K, W_V, W_O, W_U = (padded(W[name]) for name in NAMES[2:])
     ends = [(min(column), max(column)) for column in zip(*position.rows, strict=True)]
     h = padded(Exact([[max(x + high, -x - low) for x, (low, high) in zip(row, ends, strict=True)] for row in E.rows], E.scale))
-    last = padded(query)
+    last = padded(Exact([list(map(add, row, position.rows[-1])) for row in E.rows], E.scale))
     Q, K, V = padded(last @ W_Q), padded(h @ W_K), padded(h @ W_V)
     O = padded(V @ W_O)  # noqa: E741
     majorants = h, last, Q, K, V, O, Q @ K.transposed(), O @ W_U, last @ W_U

@@ -11,7 +11,7 @@ import pytest
 import oracle
 from compactproofs import Subcubic, prove, prove_many
 from compactproofs.arrays.arithmetic import Rigorous
-from compactproofs.bounds.factored import Factors
+from compactproofs.bounds.factors import Factors
 from compactproofs.bounds.low_rank_scores import Directions
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.strategies.base import Request

@@ -19,91 +19,13 @@ so that queries of a pool resemble each other. All hints (w, mu, centres, pools,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
-from compactproofs.bounds.direct_path import DirectPath, direct_bound
 from compactproofs.bounds.excluding import max_excluding_label
-from compactproofs.bounds.low_rank_scores import AttentionError, Directions, approximate_scores
-from compactproofs.counting.subject import Subject
-from compactproofs.errors import StrategyError
-from compactproofs.form.tables import direct_table, score_tables, value_tables
-from compactproofs.model.weights import Weights
-from compactproofs.tasks.question import Question
-
-EXACT = "exact"
-"""Direct path: EU itself, with the weights of the outputs."""
-
-HEAVIEST = 1 << 30
-"""The largest weight of an output."""
-
-
-@dataclass(frozen=True, eq=False)
-class Factors:
-    """Hints of factored terms, trusted by nobody, and which enclosures of scores and of the direct path they go with."""
-
-    mu: np.ndarray
-    """(o,): moved from the direct path into EVOU"""
-    output_weights: np.ndarray | None
-    """(label, o): integers from 1 to HEAVIEST; None: row maxima, which is all weights 1"""
-    centres: np.ndarray | None
-    """(label,): tokens; None: no pools, every query by itself"""
-    directions: Directions | None = None
-    direct_path: str = EXACT
-    """`exact`, or one of the paper's five ways to bound the direct path"""
-    attention_error: AttentionError = AttentionError.EXACT_EQKE
-    """EQKE itself, or one of the paper's ways to replace it by few directions and bound the error"""
-    blocks: bool = False
-    """Whether tokens share their worst harm, in ranges of 1, 1, 2, 4, ... away from the label"""
-
-    @classmethod
-    def blank(cls, weights: Weights, *, weighted: bool = False, pooled: bool = False) -> Factors:
-        """Useless but valid hints of the right sizes."""
-        out = weights.d_vocab_out
-        weights_of_outputs = np.ones((out, out), dtype=np.int64) if weighted else None
-        return cls(np.zeros(out), weights_of_outputs, np.zeros(out, dtype=np.int64) if pooled else None)
-
-    @property
-    def exact(self) -> bool:
-        """Whether scores and direct path are the tables themselves: what the checker knows."""
-        return self.direct_path == EXACT and self.attention_error is AttentionError.EXACT_EQKE
-
-    @property
-    def known_directions(self) -> Directions:
-        """The directions; `checked` gives blank ones where there are none."""
-        if self.directions is None:
-            raise StrategyError("these factors have no directions")
-        return self.directions
-
-    def checked(self, weights: Weights) -> Factors:
-        """These hints if they are of the right shapes; numbers that are not finite are replaced."""
-        v, d, out = weights.d_vocab, weights.d_model, weights.d_vocab_out
-        wanted = {"mu": (out,), "output_weights": (out, out), "centres": (out,)}
-        for name, shape in wanted.items():
-            value = getattr(self, name)
-            if value is not None and np.shape(value) != shape:
-                raise StrategyError(f"hint {name} of shape {np.shape(value)}; expected {shape}")
-        directions = Directions.blank(weights) if self.directions is None else self.directions
-        found = [np.shape(direction) for direction in vars(directions).values()]
-        if found != [(v,)] * 4 + [(d,)] * 3:
-            raise StrategyError(f"directions of shapes {found}; expected four of ({v},) and three of ({d},)")
-        for name in ("output_weights", "centres"):
-            value = getattr(self, name)
-            if value is not None and np.asarray(value).dtype.kind not in "iu":
-                raise StrategyError(f"hint {name} of type {np.asarray(value).dtype}; expected integers")
-        return Factors(
-            mu=np.nan_to_num(np.asarray(self.mu, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0),
-            output_weights=None if self.output_weights is None else np.clip(self.output_weights, 1, HEAVIEST).astype(np.int64),
-            centres=None if self.centres is None else np.clip(self.centres, 0, v - 1).astype(np.int64),
-            directions=Directions(*(np.asarray(x, dtype=np.float64) for x in vars(directions).values())),
-            direct_path=EXACT if self.direct_path == EXACT else DirectPath(self.direct_path),
-            attention_error=AttentionError(self.attention_error),
-            blocks=bool(self.blocks) and self.centres is None,  # pools look at every token
-        )
 
 
 @dataclass(frozen=True)
@@ -259,25 +181,28 @@ class Pools:
     """(label, pool, size): numbers among the tokens; a member may be repeated to fill up"""
     belongs: np.ndarray
     """(label, pool, token): booleans; each query of a label belongs to one pool"""
+    tokens: np.ndarray
+    """The tokens that are numbered"""
+    centre: np.ndarray
+    """(label,): a token to which attention is relative"""
 
 
 def harms_of_pools(
     b: Brackets,
     scores: tuple[Any, Any],
     positions: Any,
-    centre: np.ndarray,
-    tokens: np.ndarray,
     pools: Pools,
     arithmetic: AbstractArithmetic,
 ) -> Any:
     """h[label, pool, i, t]: each factor at its worst over the queries of the pool. At the last position each query has its own harm.
 
-    `scores` are lower and upper bounds, up to a constant per query; that of the token centre[label] is subtracted. `positions` is the
+    `scores` are lower and upper bounds, up to a constant per query; that of the token pools.centre[label] is subtracted. `positions` is the
     attention to positions (q, i).
 
     Guarantee: sum_i h[m, pool, i, t_i] < 0 proves every sequence of label m with its query in the pool correct.
     Cost: O(labels tokens^2).
     """
+    tokens, centre = pools.tokens, pools.centre
     queries = tokens[pools.members]
     constant = scores[0][queries, centre[:, None, None]]
     with arithmetic.step("worst attention of a pool"):
@@ -288,7 +213,7 @@ def harms_of_pools(
         shift = scores[0][tokens[None], centre[:, None]]
         own_upper = _own(scores[1], tokens)[None] - shift
         own_lower = own_upper if scores[0] is scores[1] else _own(scores[0], tokens)[None] - shift
-    return _pooled(b, (least, most), (own_lower, own_upper), positions, tokens, pools, arithmetic)
+    return _pooled(b, (least, most), (own_lower, own_upper), positions, pools, arithmetic)
 
 
 def harms_of_factored_pools(
@@ -296,8 +221,6 @@ def harms_of_factored_pools(
     factors: tuple[tuple[Any, Any], ...],
     error_upper: Any,
     positions: Any,
-    centre: np.ndarray,
-    tokens: np.ndarray,
     pools: Pools,
     arithmetic: AbstractArithmetic,
 ) -> Any:
@@ -310,6 +233,7 @@ def harms_of_factored_pools(
     Guarantee: as `harms_of_pools`.
     Cost: O(labels tokens (factors + n_ctx)).
     """
+    tokens, centre = pools.tokens, pools.centre
     queries = tokens[pools.members]
     with arithmetic.step("worst attention of a pool"):
         upper = error_upper[queries].max(axis=2)[:, :, None]
@@ -323,7 +247,7 @@ def harms_of_factored_pools(
             own_lower = column[tokens][None] * distance + own_lower
         own_upper = own_lower + error_upper[tokens][None]
         most, least = np.exp(upper), np.exp(lower)
-    return _pooled(b, (least, most), (own_lower, own_upper), positions, tokens, pools, arithmetic)
+    return _pooled(b, (least, most), (own_lower, own_upper), positions, pools, arithmetic)
 
 
 def _own(scores: Any, tokens: np.ndarray) -> Any:
@@ -335,12 +259,11 @@ def _pooled(
     ends: tuple[Any, Any],
     own: tuple[Any, Any],
     positions: Any,
-    tokens: np.ndarray,
     pools: Pools,
     arithmetic: AbstractArithmetic,
 ) -> Any:
     """Attention between the ends (label, pool, token) for other tokens, and by its scores for the query itself."""
-    (least, most), at = ends, positions[tokens]
+    (least, most), at = ends, positions[pools.tokens]
     with arithmetic.step("worst attention of a pool"):
         of_pool = at[pools.members]
         most_at, least_at = of_pool.max(axis=2), of_pool.min(axis=2)
@@ -424,106 +347,3 @@ def dyadic_blocks(n: int, centre: int) -> list[tuple[int, int]]:
             above.append((first, min(n, first + length)))
         end, first, length = max(0, end - length), min(n, first + length), 2 * length
     return [*below[::-1], (centre, centre + 1), *above]
-
-
-class FactoredTables:
-    """The harm tables of factored terms about one network, in one arithmetic."""
-
-    def __init__(self, weights: Weights, question: Question, factors: Factors, arithmetic: AbstractArithmetic) -> None:
-        self.factors, self.arithmetic = factors.checked(weights), arithmetic
-        self._weights = weights
-        EVOU, PVOU = value_tables(weights, arithmetic)
-        direct = self._direct()
-        with arithmetic.step("token brackets"):
-            V = EVOU + direct.mu
-        self._outputs: AbstractOutputs = (
-            RowMaxima.of(V, PVOU, direct, question.margin, arithmetic)
-            if self.factors.output_weights is None
-            else WeightedOutputs(V, PVOU, direct, self.factors.output_weights, question.margin, arithmetic)
-        )
-        self._lower, self._upper, EQKP = self._scores()
-        with arithmetic.step("attention"):
-            self._positions = np.exp(EQKP)
-            if self.factors.centres is None:
-                top = self._lower.max(axis=1)[:, None]
-                upper = np.exp(self._upper - top)
-                lower = upper if self._lower is self._upper else np.exp(self._lower - top)
-                self._attention = Attention(lower, upper, self._positions)
-        if self.factors.blocks:
-            with arithmetic.step("windows"):
-                self._windows = Windows.of(self._attention.lower, np.minimum), Windows.of(self._attention.upper, np.maximum)
-
-    def _direct(self) -> Direct:
-        if self.factors.direct_path == EXACT:
-            EU = direct_table(self._weights, self.arithmetic)
-            with self.arithmetic.step("query brackets"):
-                return Direct(self.factors.mu, table=EU - self.factors.mu)
-        summary = self.factors.known_directions.query_summary
-        bound = direct_bound(DirectPath(self.factors.direct_path), self._weights, summary, self.arithmetic)
-        return Direct(bound.mu, rest_upper=bound.rest_upper)
-
-    def _scores(self) -> tuple[Any, Any, Any]:
-        if self.factors.attention_error is AttentionError.EXACT_EQKE:
-            EQKE, EQKP = score_tables(self._weights, self.arithmetic)
-            return EQKE, EQKE, EQKP
-        scores = approximate_scores(self.factors.attention_error, self._weights, self.factors.known_directions, self.arithmetic)
-        with self.arithmetic.step("attention scores"):
-            self._summands, self._error = scores.factors, scores.error_upper * np.ones(self._weights.d_vocab)
-            return scores.approximate, scores.approximate + self._error[:, None], scores.EQKP
-
-    def tables(self, subjects: Sequence[Subject], pools_of: Sequence[Sequence[np.ndarray]]) -> Iterator[tuple[Subject, Any]]:
-        """For each subject the harms (pool, position, token number) of its pools, which are arrays of token numbers.
-
-        Guarantee: sum_i h[pool, i, t_i] < 0 proves every sequence of the label with its query in the pool correct; without centres a pool
-        has one query.
-        Cost: O(tokens (outputs + tokens)) per label with pools, O(tokens^2 n_ctx) without.
-        """
-        pairs = [(subject, pools) for subject, pools in zip(subjects, pools_of, strict=True) if len(subject.tokens) and len(pools)]
-        if not pairs:
-            return
-        labels = np.array([subject.label for subject, _ in pairs])
-        tokens = np.unique(np.concatenate([subject.tokens for subject, _ in pairs]))
-        own = [np.searchsorted(tokens, subject.tokens) for subject, _ in pairs]
-        brackets = self._outputs.brackets(labels, tokens)
-        centres = self.factors.centres
-        if centres is not None:
-            padded = _padded([[here[pool] for pool in pools] for here, (_, pools) in zip(own, pairs, strict=True)], len(tokens))
-            harms = self._of_pools(brackets, centres[labels], tokens, padded)
-        elif not self.factors.blocks:
-            harms = harms_by_query(brackets, self._attention, tokens, self.arithmetic)
-        for row, ((subject, pools), here) in enumerate(zip(pairs, own, strict=True)):
-            if centres is not None:
-                yield subject, harms[row][: len(pools)][:, :, here]
-                continue
-            queries = np.array([pool[0] for pool in pools])
-            if self.factors.blocks:
-                one = Brackets(brackets.r[[row]][:, here], brackets.s[[row]][:, here], brackets.p[[row]])
-                yield subject, self._blocked(one, subject)[queries]
-            else:
-                yield subject, harms[row][here[queries]][:, :, here]
-
-    def _of_pools(self, brackets: Brackets, centre: np.ndarray, tokens: np.ndarray, pools: Pools) -> Any:
-        if self.factors.output_weights is not None or self.factors.attention_error is AttentionError.EXACT_EQKE:
-            return harms_of_pools(brackets, (self._lower, self._upper), self._positions, centre, tokens, pools, self.arithmetic)
-        return harms_of_factored_pools(brackets, self._summands, self._error, self._positions, centre, tokens, pools, self.arithmetic)
-
-    def _blocked(self, brackets: Brackets, subject: Subject) -> Any:
-        n = len(subject.tokens)
-        blocks = dyadic_blocks(n, subject.usual)
-        table, itself = harms_of_blocks(brackets, self._attention, self._windows, subject.tokens, blocks, self.arithmetic)
-        table = table[:, :, np.repeat(np.arange(len(blocks)), [end - first for first, end in blocks])]
-        last = np.where(np.eye(n, dtype=bool)[:, None, :], itself[:, None, None], table[:, -1:])
-        return np.concatenate([table[:, :-1], last], axis=1)
-
-
-def _padded(pools_of: Sequence[Sequence[np.ndarray]], n: int) -> Pools:
-    """Pools as lists of equal length; missing pools repeat the first."""
-    most, size = max(len(pools) for pools in pools_of), max(len(pool) for pools in pools_of for pool in pools)
-    members = np.zeros((len(pools_of), most, size), dtype=np.int64)
-    belongs = np.zeros((len(pools_of), most, n), dtype=bool)
-    for row, pools in enumerate(pools_of):
-        for number in range(most):
-            pool = pools[number] if number < len(pools) else pools[0]
-            members[row, number] = np.concatenate([pool, np.full(size - len(pool), pool[0])])
-            belongs[row, number, pool] = True
-    return Pools(members, belongs)

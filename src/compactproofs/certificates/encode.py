@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compactproofs.bounds.factored import Factors
+from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import CertificateError
 from compactproofs.form.tables import position_centre

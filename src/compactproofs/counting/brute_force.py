@@ -131,9 +131,7 @@ def decide(weights: Weights, task: AbstractTask, evaluation: Evaluation, sequenc
     """Count the correct ones among the given sequences (one per row). The guarantee of `brute_force` holds."""
     require_ieee754()  # per thread
     verdicts = np.empty(len(sequences), dtype=np.int64)
-    e = evaluation
-    labels = task.automaton.label(sequences)
-    kernels.decide_sequences(sequences, labels, e.attention, e.EVOU, e.PVOU, e.EU, e.tolerance, e.floor, verdicts)
+    kernels.decide_sequences(evaluation, sequences, task.automaton.label(sequences), verdicts)
     uncertain = sequences[verdicts == kernels.UNCERTAIN]
     again = _decide_exactly(weights, task, uncertain[:MAX_EXACT_DECISIONS])
     return ExactCount(
@@ -170,21 +168,8 @@ def _calls(weights: Weights) -> Iterator[_Call]:
 def _count(call: _Call, task: AbstractTask, e: Evaluation, buffer: np.ndarray) -> tuple[int, int]:
     require_ieee754()  # per thread
     machine = task.automaton
-    correct, uncertain = kernels.count_query(
-        call.start,
-        call.stop,
-        e.attention[call.query],
-        e.EVOU,
-        e.PVOU,
-        e.EU,
-        call.query,
-        machine.transitions,
-        machine.labels,
-        machine.start,
-        e.tolerance,
-        e.floor,
-        buffer,
-    )
+    labelling = (machine.transitions, machine.labels, machine.start)
+    correct, uncertain = kernels.count_query(e, labelling, call.query, call.start, call.stop, buffer)
     return int(correct), int(uncertain)
 
 

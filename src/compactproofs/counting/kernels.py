@@ -15,29 +15,20 @@ CORRECT, WRONG, UNCERTAIN = 1, 0, 2
 
 @kernel
 @no_type_check
-def count_query(
-    start: int,
-    stop: int,
-    attention: Any,
-    EVOU: Any,
-    PVOU: Any,
-    EU: Any,
-    query: int,
-    transitions: Any,
-    labels: Any,
-    start_state: int,
-    tolerance: float,
-    floor: float,
-    uncertain: Any,
-) -> tuple[int, int]:
+def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: int, uncertain: Any) -> tuple[int, int]:
     """Evaluate all sequences with one query token and prefixes start..stop-1 (base-d_vocab numbers, first position highest).
 
     Returns how many are certainly correct and how many are uncertain; the codes (prefix * d_vocab + last free token) of the
-    first uncertain ones are written to `uncertain`. Needs at least one free position.
+    first uncertain ones are written to `uncertain`. Needs at least one free position. `labelling` is (transitions, labels, first state) of
+    the task's automaton.
 
     The last free position is the innermost, vectorised loop: for a fixed prefix, every output is compared with a cut just below
     the label's score, for all tokens at once. Exactly one output (the label itself) above the cut means certainly correct.
     """
+    attention = evaluation.attention[query]
+    EVOU, PVOU, EU = evaluation.EVOU, evaluation.PVOU, evaluation.EU
+    tolerance, floor = evaluation.tolerance, evaluation.floor
+    transitions, labels, start_state = labelling
     n_ctx = attention.shape[0]
     d_vocab = attention.shape[1]
     n_out = EVOU.shape[1]
@@ -122,10 +113,10 @@ def count_query(
 
 @kernel
 @no_type_check
-def decide_sequences(
-    sequences: Any, labels: Any, attention: Any, EVOU: Any, PVOU: Any, EU: Any, tolerance: float, floor: float, verdicts: Any
-) -> None:
+def decide_sequences(evaluation: Any, sequences: Any, labels: Any, verdicts: Any) -> None:
     """Write CORRECT, WRONG or UNCERTAIN for each given sequence (one per row) and its label."""
+    attention, EVOU, PVOU, EU = evaluation.attention, evaluation.EVOU, evaluation.PVOU, evaluation.EU
+    tolerance, floor = evaluation.tolerance, evaluation.floor
     n_ctx = sequences.shape[1]
     n_out = EVOU.shape[1]
     total = np.empty(n_out)

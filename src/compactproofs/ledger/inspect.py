@@ -9,8 +9,9 @@ import numpy as np
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import Automaton
 from compactproofs.counting.subject import for_queries
+from compactproofs.ledger.harms import AbstractHarms
 from compactproofs.ledger.ledger import Ledger, Part
-from compactproofs.ledger.verify import AbstractHarms, Verification, integers, verify
+from compactproofs.ledger.verify import Verification, integers, verify
 from compactproofs.model.weights import Weights
 
 _NEVER = -(1 << 60)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compactproofs.bounds.factored import Factors
+from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.tasks.question import Question
 

@@ -12,18 +12,16 @@ Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to mo
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from compactproofs.arrays.arithmetic import Rigorous
 from compactproofs.arrays.environment import require_ieee754
-from compactproofs.arrays.interval import Interval
 from compactproofs.bounds import pairs
-from compactproofs.bounds.factored import FactoredTables, Factors
+from compactproofs.bounds.factored_tables import FactoredTables
+from compactproofs.bounds.factors import Factors
 from compactproofs.bounds.terms import Terms
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
@@ -32,6 +30,7 @@ from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
 from compactproofs.form.additive import additive_form
 from compactproofs.form.evaluation import Evaluation, prepare
+from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, TableHarms, UnknownHarms, upper_end, with_slack
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Part, Spoiler, Term
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.question import REAL
@@ -54,125 +53,6 @@ class Verified:
     """Of each part below: how much of its mass may fail."""
     right: tuple[int, ...]
     """Of each part above: how much of its mass may be right."""
-
-
-class AbstractHarms(ABC):
-    """Where the harms of a block's terms come from."""
-
-    @abstractmethod
-    def harms(self, term: Term) -> np.ndarray:
-        """(position, token number): upper bounds"""
-
-    @abstractmethod
-    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
-        """Whether a walk shows that the output never reaches the label."""
-
-    @abstractmethod
-    def decide(self, sequence: np.ndarray) -> int:
-        """RIGHT, WRONG or UNDECIDED."""
-
-
-@dataclass(frozen=True)
-class CompiledHarms(AbstractHarms):
-    """Terms of one query and label by compiled functions; `bounds.pairs` has the error proof."""
-
-    pair: pairs.Pair
-
-    def harms(self, term: Term) -> np.ndarray:
-        match term:
-            case Joint():
-                found = pairs.joint_harms(self.pair, np.array(term.outputs), np.array(term.weights))
-            case Apart():
-                found = pairs.apart_harms(self.pair, term.output, term.parent, term.factor, term.less)
-            case Spoiler():
-                found = pairs.spoiler_harms(self.pair, term.output)
-            case Factored():
-                raise LedgerError("a factored term stands among terms of single outputs")
-        return np.asarray(found)
-
-    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
-        return bool(pairs.walk_upper(self.pair, output, masses, automaton) < 0.0)
-
-    def decide(self, sequence: np.ndarray) -> int:
-        wrong = np.array([o for o in range(self.pair.G.shape[0]) if o != self.pair.label], dtype=np.int64)
-        return int(pairs.decide(self.pair, wrong, sequence))
-
-
-@dataclass(frozen=True)
-class ArrayHarms(AbstractHarms):
-    """The same by array code in intervals."""
-
-    terms: Terms
-
-    def harms(self, term: Term) -> np.ndarray:
-        match term:
-            case Joint():
-                found = self.terms.joint(np.array(term.outputs), np.array(term.weights))
-            case Apart():
-                found = self.terms.apart(term.output, term.parent, term.factor, term.less)
-            case Spoiler():
-                found = self.terms.spoiler(term.output)
-            case Factored():
-                raise LedgerError("a factored term stands among terms of single outputs")
-        return upper_end(found)
-
-    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
-        return self.terms.harmless(output, masses, automaton)
-
-    def decide(self, sequence: np.ndarray) -> int:
-        G = self.terms.G
-        total = G[:, 0, sequence[0]]
-        for i, token in enumerate(sequence[1:].tolist(), start=1):
-            total = total + G[:, i, token]
-        others = np.arange(G.shape[0]) != self.terms.label
-        if (total.upper[others] < 0).all():
-            return pairs.RIGHT
-        return pairs.WRONG if (total.lower[others] >= 0).any() else pairs.UNDECIDED
-
-
-@dataclass(frozen=True)
-class TableHarms(AbstractHarms):
-    """One table that covers every output."""
-
-    table: np.ndarray
-
-    def harms(self, term: Term) -> np.ndarray:
-        if not isinstance(term, Factored):
-            raise LedgerError("a term of single outputs stands among factored ones")
-        return self.table
-
-    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
-        return False
-
-    def decide(self, sequence: np.ndarray) -> int:
-        return pairs.UNDECIDED
-
-
-@dataclass(frozen=True)
-class UnknownHarms(AbstractHarms):
-    """Where float64 knows nothing: anything may be harmful."""
-
-    shape: tuple[int, ...]
-
-    def harms(self, term: Term) -> np.ndarray:
-        return np.full(self.shape, np.inf)
-
-    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
-        return False
-
-    def decide(self, sequence: np.ndarray) -> int:
-        return pairs.UNDECIDED
-
-
-def upper_end(h: Any) -> np.ndarray:
-    """The upper ends of harms, NaN as infinity."""
-    upper = np.asarray(h.upper if isinstance(h, Interval) else h)
-    return np.ascontiguousarray(np.where(np.isnan(upper), np.inf, upper))
-
-
-def with_slack(h: np.ndarray) -> np.ndarray:
-    """A little more than h, so that whoever computes the same harms more exactly gets no larger integers."""
-    return np.ascontiguousarray(h + np.abs(h) * 2.0**-40)
 
 
 def verify(ledger: Ledger, weights: Weights, *, intervals: bool = False) -> Verified:

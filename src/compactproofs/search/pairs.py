@@ -98,7 +98,7 @@ def balanced(units: Any) -> Any:
 @kernel
 @no_type_check
 def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, above: Any) -> Any:
-    """Bound one leaf: (mass that may fail, mass that may be right, operations), both from above. Terms go to the records.
+    """Bound one leaf: (mass that may fail, mass that may be right), both from above. Terms go to the records.
 
     Write F_o for the sequences that output o spoils. `joint` bounds their union by the sequences on which the worst output of each token
     would win. `apart` bounds it by |F_1| + sum_j min(|F_j|, |F_j minus F_i|) over outputs j and an earlier i of each; on F_j minus F_i the
@@ -113,25 +113,23 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
         below.append(0)
         below.append(walking)
         above.append(-1)
-        return 0, everything, 0
+        return 0, everything
     units = np.empty(m)
     for x in range(m):
         units[x] = natural_unit(pair.G[outputs[x]], masses, usual, token)
     best = everything
-    operations = 0
     before = len(below)
     if tries.joint:
         weights = balanced(units)
         h = joint_harms(pair, outputs, weights)
         grid = choose_grid(h, masses, natural_unit(h, masses, usual, token), tries.steps, token, DEEPEST)
         best, work = count_harms(h, grid, masses, automaton, False)
-        operations += work
         below.append(1)
         below.append(walking)
         write_joint(below, outputs, weights, grid, work)
     if best == 0 or not (tries.apart or tries.upper):
         above.append(-1)
-        return best, everything, operations
+        return best, everything
 
     rough = np.zeros(m, np.int64)
     works = np.zeros(m, np.int64)
@@ -143,7 +141,6 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
         grid = choose_grid(h, masses, units[x], precision, token, DEEPEST)
         rough[x], works[x] = count_harms(h, grid, masses, automaton, False)
         grids.append(grid)
-        operations += works[x]
     order = np.argsort(-rough)
     if tries.apart:
         trial = [0 for _ in range(0)]
@@ -165,7 +162,6 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
                     h = apart_harms(pair, o, outputs[p], n1, n2)
                     steps = choose_grid(h, masses, natural_unit(h, masses, usual, token), tries.steps, token, DEEPEST)
                     found, work = count_harms(h, steps, masses, automaton, False)
-                    operations += work
                     if found < term:
                         term, parent, factor, less, grid, used_work = found, outputs[p], n1, n2, steps, work
             total = min(total + term, everything)
@@ -199,7 +195,6 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
             h = spoiler_harms(pair, outputs[x])
             grid = choose_grid(h, masses, units[x], tries.steps, token, SPOILER_DEPTH)
             found, work = count_harms(h, grid, masses, automaton, True)
-            operations += work
             if found < right:
                 right, chosen, kept = found, outputs[x], grid
         above.append(chosen)
@@ -207,7 +202,7 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
             write_grid(above, kept)
     else:
         above.append(-1)
-    return best, right, operations
+    return best, right
 
 
 @kernel
@@ -267,7 +262,7 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any) -
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
                 leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
-                x, y, _ = failures(pair, candidates, leaf, tries, below, above)
+                x, y = failures(pair, candidates, leaf, tries, below, above)
                 more, some = min(more + x, ANY), min(some + y, ANY)
             if more < failing:
                 failing, best_below = more, below

@@ -7,7 +7,7 @@ from typing import Any, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.factored import HEAVIEST, Factors
+from compactproofs.bounds.factors import HEAVIEST, Factors
 from compactproofs.bounds.low_rank_scores import Directions, find_directions
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.grid import count_harms

@@ -44,7 +44,6 @@ def executed(weights, ledger):
         attention = np.asarray(form.only_head().attention(query)).view(Instrumented)
         before = sum(Instrumented.done.values())
         terms = Terms.of(form, query, attention, subject, 0.0, Executed())
-        Instrumented.done["terms"] += 0
         yield "terms", sum(Instrumented.done.values()) - before
         for term in (term for leaf in part.leaves for term in leaf.terms):
             before = sum(Instrumented.done.values())

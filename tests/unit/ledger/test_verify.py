@@ -8,12 +8,10 @@ import pytest
 
 import compactproofs as cp
 import oracle
-from compactproofs.bounds import pairs
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import LedgerError
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler
 from compactproofs.ledger.verify import verify
-from compactproofs.strategies.registry import strategy
 from compactproofs.tasks import MaxOfK, task_for
 from compactproofs.tasks.question import Question
 from models import adversarial_models, mostly_right, random_weights
@@ -194,10 +192,3 @@ def test_listed_sequences_make_a_bound_exact():
     assert all(oracle.is_correct(weights, x, max(x)) for x in listed)
     without = [replace(part, leaves=tuple(replace(leaf, listed=()) for leaf in part.leaves)) for part in proof.ledger.lower]
     assert verify(replace(proof.ledger, lower=tuple(without)), weights).correct_at_least == proof.correct_at_least - len(listed)
-
-
-def test_decisions_are_the_oracles():
-    weights = random_weights(5, n_ctx=3, d_vocab=4, d_vocab_out=5)
-    assert {pairs.RIGHT, pairs.WRONG} == {1, -1} and strategy("threshold-best").bound  # documented values
-    total = sum(oracle.is_correct(weights, x, max(x)) for x in product(range(4), repeat=3))
-    assert cp.prove(weights, "threshold-best").correct_at_least == total

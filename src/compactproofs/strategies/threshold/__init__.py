@@ -3,7 +3,7 @@
 A strategy here is a search that writes a ledger; what the ledger proves is decided by `compactproofs.ledger.verify`'s functions.
 """
 
-from compactproofs.bounds.factored import EXACT
+from compactproofs.bounds.factors import EXACT
 from compactproofs.strategies.threshold.best import ThresholdBest
 from compactproofs.strategies.threshold.pairwise import ThresholdExactOutput, ThresholdQuartic
 from compactproofs.strategies.threshold.tabled import (

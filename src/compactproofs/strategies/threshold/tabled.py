@@ -12,15 +12,17 @@ from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import Counting, Rigorous
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.bounds.direct_path import DirectPath
-from compactproofs.bounds.factored import EXACT, FactoredTables, Factors
+from compactproofs.bounds.factored_tables import FactoredTables
+from compactproofs.bounds.factors import EXACT, Factors
 from compactproofs.bounds.low_rank_scores import AttentionError
 from compactproofs.budget import Budget, in_threads
 from compactproofs.cores import available_cores
 from compactproofs.counting.count_up import unit_exponents
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import StrategyError
+from compactproofs.ledger.harms import upper_end, with_slack
 from compactproofs.ledger.ledger import Leaf, Ledger, Part
-from compactproofs.ledger.verify import INTERVALS, upper_end, with_slack
+from compactproofs.ledger.verify import INTERVALS
 from compactproofs.model.weights import Weights
 from compactproofs.search.engine import fraction_of
 from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_tables
