@@ -28,6 +28,7 @@ The certificate format and the proofs in full are in docs/certificate-format.md.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import struct
@@ -330,13 +331,9 @@ class Exact(NamedTuple):
 
     def times(self, other: Exact, meter: Meter) -> Exact:
         """The product, if that is not too much work."""
-        bits = max(self.bits, other.bits)
-        meter.multiply(len(self.rows) * len(other.rows) * len(other.rows[0]), bits)
-        meter.hold(len(self.rows) * len(other.rows[0]), 2 * bits)
-        return self @ other
-
-    def __matmul__(self, other: Exact) -> Exact:
-        columns = list(zip(*other.rows, strict=True))
+        bits, columns = max(self.bits, other.bits), list(zip(*other.rows, strict=True))
+        meter.multiply(len(self.rows) * len(other.rows) * len(columns), bits)
+        meter.hold(len(self.rows) * len(columns), 2 * bits)
         return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale)
 
     def transposed(self) -> Exact:
@@ -396,22 +393,13 @@ class Meter:
     def spend(self, work: int) -> None:
         """So many units of work."""
         self.work += work
-        holds(
-            self.work <= self.limit,
-            f"checking would take more than {self.limit} units of work (about a nanosecond each); allow more: --work N",
-        )
+        holds(self.work <= self.limit, f"checking would take more than {self.limit} units of work (nanoseconds); allow more: --work N")
 
-    def hold(self, entries: int, bits: int) -> None:
-        """A table of integers of so many bits each."""
+    def hold(self, entries: int, bits: int, others: int = 0) -> None:
+        """A table of integers of so many bits each; and other bytes, only for the moment."""
         self.bytes += entries * (40 + bits // 8)
-        self.momentarily(0)
-
-    def momentarily(self, size: int) -> None:
-        """So many bytes, besides the tables."""
         most = self.limit // WORK_PER_BYTE
-        holds(
-            self.bytes + size <= most, f"checking would take more than {most} bytes of memory; allow more: --work N, of which it has a 64th"
-        )
+        holds(self.bytes + others <= most, f"checking would take more than {most} bytes of memory; allow more: --work N, a 64th of it")
 
     def add(self, operations: int, bits: int) -> None:
         """So many additions, shifts or comparisons of integers of so many bits."""
@@ -446,17 +434,17 @@ class Tables(NamedTuple):
     """[q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound"""
     meter: Meter
     differences: dict[int, tuple[Rows, Row]]
-    """[m]: what all queries of a label share: EVOU[t][o] - EVOU[t][m] for its tokens, by o, and the largest PVOU[i][o] - PVOU[i][m]"""
+    """[m]: what queries of a label share, o != m: EVOU[t][o] - EVOU[t][m] of its tokens, and the largest PVOU[i][o] - PVOU[i][m]"""
 
 
-def tables(network: Network, question: Question, centre: Exact, meter: Meter) -> Tables:
+def tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Tables:
     """The exact tables of the network and enclosures of its attention.
 
-    `centre`, any vector, is moved from the positions to the tokens, which changes no sum of the two.
+    Two vectors, any will do, are moved: `centre` from the positions to the tokens, `mu` from the direct path to EVOU. No sum changes.
     """
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
-    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale, centre.scale)
-    E, position, (shift,) = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale), centre.at(scale)
+    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
+    E, position, (shift,) = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale), factors.centre.at(scale)
     query = Exact([list(map(add, row, position.rows[-1])) for row in E.rows], scale)
     key = Exact([list(map(add, row, shift)) for row in E.rows], scale)
     place = Exact([list(map(sub, row, shift)) for row in position.rows], scale)
@@ -471,16 +459,18 @@ def tables(network: Network, question: Question, centre: Exact, meter: Meter) ->
     A, b = attention(EQKE, n, d, bits, meter), attention(EQKP, n, d, bits, meter)
     common = max(EVOU.scale, EU.scale, 256)
     meter.hold(len(E.rows) * (len(EVOU.rows[0]) + len(EU.rows[0])), EVOU.bits + common)
-    values = EVOU.at(common), PVOU.at(common), EU.at(common)
+    (mu,) = factors.mu.at(common)
+    moved = [list(map(add, row, mu)) for row in EVOU.at(common)], [list(map(sub, row, mu)) for row in EU.at(common)]
+    values = moved[0], PVOU.at(common), moved[1]
     own = values[2]
     if question.semantics == FLOAT32:
-        error = float32_error(W, E, position, values, question, (n, d, common))
+        error = float32_error({**W, "W_E": E, "W_pos": position}, values, question, (n, d, common), meter)
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
     return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter, {})
 
 
 def largest_attention(scores: Exact, n: int, d: int, bits: int) -> Row:
-    """About 2^bits exp(largest score of the row / sqrt(n / d)), at least 1."""
+    """About 2^bits exp(largest score of the row / sqrt(n / d)), at least 1. The scale of a query is free, so this needs no proof."""
     root = isqrt((d << 2 * bits) // n)
     tops = [(top, exp_minus(abs(top) * root >> scores.scale, bits, bits)[1]) for top in map(max, scores.rows)]
     return [(1 << 2 * bits) // x if top > 0 else x for top, x in tops]
@@ -507,12 +497,7 @@ def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[R
 
 
 def float32_error(
-    W: dict[str, Exact],
-    E: Exact,
-    position: Exact,
-    values: tuple[Rows, Rows, Rows],
-    question: Question,
-    sizes_of: tuple[int, int, int],
+    W: dict[str, Exact], values: tuple[Rows, Rows, Rows], question: Question, constants: tuple[int, int, int], meter: Meter
 ) -> Rows:
     """[q][m]: how far a float32 forward pass may move any difference logit[o] - logit[m], over sequences with query q and label m.
 
@@ -527,8 +512,8 @@ def float32_error(
     Every quantity is bounded by its majorant, the same expression in absolute values with 2^-30 added at each stage; errors count
     roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The proof is in docs/explanation/float32.md.
     """
-    (n, d, scale), k, d_model, d_head = sizes_of, len(position.rows), len(W["W_Q"].rows), len(W["W_Q"].rows[0])
-    sizes = 2 * d_model + d_head
+    (n, d, scale), E, position, k, d_model = constants, W["W_E"], W["W_pos"], len(W["W_pos"].rows), len(W["W_Q"].rows)
+    sizes = 2 * d_model + len(W["W_Q"].rows[0])
     holds(k <= 512 and sizes < 1 << 19 and n <= d << 40 and d <= n << 40, "the model is outside the float32 error model")
 
     def padded(x: Exact) -> Exact:
@@ -542,9 +527,9 @@ def float32_error(
     ends = [(min(column), max(column)) for column in zip(*position.rows, strict=True)]
     h = padded(Exact([[max(x + high, -x - low) for x, (low, high) in zip(row, ends, strict=True)] for row in E.rows], E.scale))
     last = padded(Exact([list(map(add, row, position.rows[-1])) for row in E.rows], E.scale))
-    Q, K, V = padded(last @ W_Q), padded(h @ W_K), padded(h @ W_V)
-    O = padded(V @ W_O)  # noqa: E741
-    majorants = h, last, Q, K, V, O, Q @ K.transposed(), O @ W_U, last @ W_U
+    Q, K, V = (padded(x.times(W, meter)) for x, W in ((last, W_Q), (h, W_K), (h, W_V)))
+    O = padded(V.times(W_O, meter))  # noqa: E741
+    majorants = h, last, Q, K, V, O, Q.times(K.transposed(), meter), O.times(W_U, meter), last.times(W_U, meter)
     holds(all(max(map(max, X.rows)) < 1 << X.scale + 100 for X in majorants), "float32 might overflow on this model")
     score, value, direct = ([[-(-x << scale >> X.scale) for x in row] for row in X.rows] for X in majorants[-3:])
 
@@ -593,18 +578,6 @@ class Automaton:
             for t, z in row.items():
                 group.setdefault(z, []).append(t)
         return groups
-
-    @cached_property
-    def places(self) -> list[tuple[int, int, int, int, Row | None]]:
-        """(s, next state, and where in `tokens` are those that lead there: from, to, and which if not all in between)"""
-        number = {t: place for place, t in enumerate(self.tokens)}
-        found: list[tuple[int, int, int, int, Row | None]] = []
-        for s, group in enumerate(self.groups):
-            for z, tokens in group.items():
-                which = sorted(number[t] for t in tokens)
-                whole = which[-1] - which[0] + 1 == len(which)
-                found.append((s, z, which[0], which[-1] + 1, None if whole else which))
-        return found
 
     def in_class(self, order: Row, c: int) -> Automaton:
         """Of these sequences those with order[c] and none of order[:c]; for c = len(order), those with none of order.
@@ -776,7 +749,7 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
             begin = max(-greatest, low)
             digits = max(min(-least, high + 1) - begin, 0)
             meter.add(len(groups), digits * width)
-            meter.momentarily(digits * width)
+            meter.hold(0, 0, digits * width)
             new_windows[s] = (begin, digits, *shifted(groups, windows, begin, digits, width))
             new_ends[s] = (least, greatest)
         windows, ends = new_windows, new_ends
@@ -900,15 +873,16 @@ class Pair:
 
     def __init__(self, T: Tables, automaton: Automaton, m: int, q: int) -> None:
         self.T, self.automaton, self.m, self.q = T, automaton, m, q
-        self.tokens = automaton.tokens
+        self.tokens, self.own = automaton.tokens, automaton.tokens.index(q)
+        self.others = [*range(m), *range(m + 1, T.out)]
         self._terms: dict[tuple[int, bool], Harms] = {}
         if m not in T.differences:
             T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-            columns = [[[x - row[m] for x in row] for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU)]
-            T.differences[m] = [list(x) for x in zip(*columns[0], strict=True)], [max(x) for x in zip(*columns[1], strict=True)]
-        self.values, self.at_worst = T.differences[m]
+            of_tokens, of_positions = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in V] for V in (T.EVOU, T.PVOU))
+            T.differences[m] = [of_tokens[t] for t in self.tokens], list(map(max, *of_positions, of_positions[0]))
+        self.values, at_worst = T.differences[m]
+        self.rest = [x + T.EU[q][o] - T.own[q][m] for x, o in zip(at_worst, self.others, strict=True)]
         self.low, self.high = ([A[q][t] for t in self.tokens] for A in (T.A_low, T.A_high))
-        self.own = self.tokens.index(q)
 
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
@@ -917,25 +891,30 @@ class Pair:
             T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
             if len(self._terms) * T.k * len(self.tokens) > 1 << 22:
                 self._terms.clear()
-            values, direct = self.values[o], T.EU[q][o] - T.own[q][m]
+            values, direct = [row[o - (o > m)] for row in self.values], T.EU[q][o] - T.own[q][m]
+            entries = list(zip(self.tokens, values, self.low, self.high, strict=True))
             rows: Harms = []
             for i in range(T.k):
-                at, b_low, b_high = T.PVOU[i][o] - T.PVOU[i][m], T.b_low[q][i], T.b_high[q][i]
-                entries = list(zip(self.tokens, values, self.low, self.high, strict=True))
-                rest, here = at + direct, entries if i < T.k - 1 else [entries[self.own]]
+                rest, b_low, b_high = T.PVOU[i][o] - T.PVOU[i][m] + direct, T.b_low[q][i], T.b_high[q][i]
+                here = entries if i < T.k - 1 else [entries[self.own]]
                 rows.append({t: x * high * b_high if ((x := y + rest) > 0) == up else x * low * b_low for t, y, low, high in here})
             self._terms[o, up] = rows
         return self._terms[o, up]
 
-    def is_harmless(self, o: int) -> bool:
-        """Whether a walk shows that output o never reaches the label, every position but the last taken for the worst one."""
-        T, q, m = self.T, self.q, self.m
-        values, rest = self.values[o], self.at_worst[o] + T.EU[q][o] - T.own[q][m]
-        harm = [x * high if (x := value + rest) > 0 else x * low for value, low, high in zip(values, self.low, self.high, strict=True)]
-        moves = [
-            (s, z, max(harm[a:b] if tokens is None else map(harm.__getitem__, tokens))) for s, z, a, b, tokens in self.automaton.places
-        ]
-        best = {self.automaton.first: 0}
+    def harmful(self, first: int, end: int) -> Row:
+        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
+
+        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
+        """
+        if first == end:
+            return []
+        T, q, automaton = self.T, self.q, self.automaton
+        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
+        rest = self.rest[first:end]
+        worst = [max(map(add, row[first:end], rest)) for row in self.values]
+        harm = {t: x * (hi if x > 0 else lo) for t, x, lo, hi in zip(self.tokens, worst, self.low, self.high, strict=True)}
+        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        best = {automaton.first: 0}
         for low, high in zip(T.b_low[q][:-1], T.b_high[q][:-1], strict=True):
             after: dict[int, int] = {}
             for s, z, x in moves:
@@ -944,9 +923,11 @@ class Pair:
                     if z not in after or y > after[z]:
                         after[z] = y
             best = after
-        last = upper(values[self.own] + rest, T.A_low[q][q] * T.b_low[q][-1], T.A_high[q][q] * T.b_high[q][-1])
-        ended = (x for s, x in best.items() if q in self.automaton.moves[s] and self.automaton.accepting[self.automaton.moves[s][q]])
-        return max((x + last for x in ended), default=-1) < 0
+        last = upper(worst[self.own], self.low[self.own] * T.b_low[q][-1], self.high[self.own] * T.b_high[q][-1])
+        if all(x + last < 0 for s, x in best.items() if automaton.accepting[automaton.moves[s].get(q, -1)] and q in automaton.moves[s]):
+            return []
+        half = (first + end) // 2
+        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
 
     def is_harmless_in(self, o: int, masses: Rows, automaton: Automaton) -> bool:
         """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
@@ -1020,8 +1001,8 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
 class Pooled:
     """Harms that bound all outputs of one label at once, at their worst over pools of queries.
 
-    With weights w[o] >= 1 let r[t] = max_o w[o] (V[t][o] - V[t][m]), p[i] and s[q] likewise from PVOU and from the rest of EU, where V is
-    EVOU plus mu and the rest is EU minus mu: w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
+    With weights w[o] >= 1 let r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]), p[i] and s[q] likewise from PVOU and EU. Then
+    w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
     if these add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table
     then serves a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last
     position the token is the query itself.
@@ -1032,16 +1013,15 @@ class Pooled:
         self.T, self.tokens = T, tokens
         self.relative_to, w = factors.labels[m]
         holds(self.relative_to is None or self.relative_to < len(T.EVOU), "a label's attention is relative to no token")
-        (mu,) = factors.mu.at(T.scale)
         T.meter.multiply((2 * len(tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
 
         def largest(row: Row, own: int) -> int:
             terms = list(map(mul, w, map(sub, row, repeat(own))))
             return max(terms[:m] + terms[m + 1 :], default=-1)
 
-        self.r = {t: largest(list(map(add, T.EVOU[t], mu)), T.EVOU[t][m] + mu[m]) for t in tokens}
+        self.r = {t: largest(T.EVOU[t], T.EVOU[t][m]) for t in tokens}
         self.p = [largest(row, row[m]) for row in T.PVOU]
-        self.s = {q: largest(list(map(sub, T.EU[q], mu)), T.own[q][m] - mu[m]) for q in tokens}
+        self.s = {q: largest(T.EU[q], T.own[q][m]) for q in tokens}
 
     def pools(self, queries: Row) -> list[Row]:
         """Queries that share a table: all of them, or each by itself if attention is not relative to a token."""
@@ -1113,7 +1093,7 @@ def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...
         seen.update((m, q) for q in queries)
         moves = 2 * sum(map(len, automaton.moves)) * (len(order) + 1)  # of the automata of its classes
         T.meter.add(moves, 0)
-        T.meter.momentarily(100 * moves)
+        T.meter.hold(0, 0, 100 * moves)
         classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
         found = [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]
         ends = {sequence[-1] for leaf in found for sequence in leaf.listed}
@@ -1164,8 +1144,7 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
         return total
     for q in part.queries:
         pair = Pair(T, automaton, part.m, q)
-        T.meter.multiply(T.out * (3 * len(pair.tokens) + T.k * len(automaton.places)), (T.bits + T.scale) // 2)
-        harmful = [o for o in range(T.out) if o != part.m and not pair.is_harmless(o)]
+        harmful = pair.harmful(0, T.out - 1)
         for leaf in part.leaves:
             if leaf.terms is None:
                 total += mass_up(T, question, leaf.automaton, [q])
@@ -1249,7 +1228,7 @@ def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | N
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
     factors = read_factors(certificate["factors"], sizes)
-    T = tables(network, question, factors.centre, meter)
+    T = tables(network, question, factors, meter)
     total = prod(map(sum, question.masses))
     at_least = 0
     for number, part in enumerate(read_parts(certificate["lower"], T, question, (JOINT, APART, FACTORED), "lower")):
@@ -1327,32 +1306,26 @@ def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -
         return Checked(Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
 
 
-USAGE = "usage: python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--work N]"
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
-OPTIONS = {"--n-heads": "n_heads", "--normalization": "normalization_type", "--work": "work"}
 
 
-def arguments_of(words: list[str]) -> tuple[str, str, dict[str, str]]:
-    """Certificate, model, and what the options say."""
-    files, said = [], {}
-    rest = iter(words)
-    for word in rest:
-        name, equals, value = word.partition("=")
-        if name in OPTIONS:
-            said[OPTIONS[name]] = value if equals else next(rest, "")
-        else:
-            files.append(word)
-    work = said.get("work", "1")
-    well_formed(len(files) == 2 and work.isascii() and work.isdigit() and 0 < len(work) <= 30, USAGE)
-    return files[0], files[1], said
+def arguments_of(words: list[str]) -> tuple[str, str, dict[str, str], int]:
+    """Certificate, model, what the user says of the configuration, and the limit of work."""
+    parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False, exit_on_error=False)
+    for name in ("certificate", "model", "--n-heads", "--normalization"):
+        parser.add_argument(name)
+    parser.add_argument("--work", default=str(MOST_WORK))
+    given = parser.parse_args(words)
+    well_formed(given.work.isascii() and given.work.isdigit() and 0 < len(given.work) <= 30, "--work needs a natural number")
+    told = {"n_heads": given.n_heads, "normalization_type": given.normalization}
+    return given.certificate, given.model, {name: said for name, said in told.items() if said is not None}, int(given.work)
 
 
 def main(words: list[str]) -> int:
     """`python -m compactproofs.checker CERTIFICATE MODEL`"""
     try:
-        certificate, model, told = arguments_of(words)
-        work = int(told.pop("work", MOST_WORK))
+        certificate, model, told, work = arguments_of(words)
         well_formed(Path(model).is_file() or not Path(model).exists(), f"the model {model} is not a regular file")
         beside = Path(model).parent.joinpath("config.json")
         config = read_bytes(str(beside), "configuration") if beside.is_file() else None

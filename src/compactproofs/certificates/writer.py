@@ -162,7 +162,7 @@ def float32_margin(weights: Weights, task: AbstractTask) -> np.ndarray:
     try:
         meter = checker.Meter(checker.NO_LIMIT)
         question = checker.read_question(value, weights.d_vocab, weights.n_ctx, meter)
-        T = checker.tables(raw, question, checker.Exact([[0] * weights.d_model], 0), meter)
+        T = checker.tables(raw, question, checker.read_factors(None, raw.sizes()), meter)
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
     margins = np.zeros((weights.d_vocab, weights.d_vocab_out))

@@ -82,8 +82,9 @@ def question_of(weights, semantics=REAL):
 
 
 def tables(weights, centre=None):
-    centre = checker.Exact([[0] * weights.d_model], 0) if centre is None else centre
-    return checker.tables(network(weights), question_of(weights), centre, checker.Meter(checker.NO_LIMIT))
+    factors = checker.read_factors(None, network(weights).sizes())
+    factors = factors if centre is None else factors._replace(centre=centre)
+    return checker.tables(network(weights), question_of(weights), factors, checker.Meter(checker.NO_LIMIT))
 
 
 @pytest.mark.parametrize("name", MODELS)

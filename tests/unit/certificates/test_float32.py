@@ -25,7 +25,7 @@ def tables(weights, semantics=FLOAT32, task=None):
     asked = Question(MaxOfK(weights.n_ctx, weights.d_vocab) if task is None else task, semantics=semantics)
     question = checker.read_question(encoded_question(asked), weights.d_vocab, weights.n_ctx, checker.Meter())
     nothing = checker.read_factors(None, network(weights).sizes())
-    return question, checker.tables(network(weights), question, nothing.centre, checker.Meter(checker.NO_LIMIT))
+    return question, checker.tables(network(weights), question, nothing, checker.Meter(checker.NO_LIMIT))
 
 
 def error_bound(T):

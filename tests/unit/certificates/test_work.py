@@ -94,7 +94,7 @@ def test_lists_of_sequences_are_metered(side):
         meter = checker.Meter(checker.NO_LIMIT)
         question = checker.read_question(content["question"], 6, 4, meter)
         factors = checker.read_factors(content["factors"], network(weights).sizes())
-        T = checker.tables(network(weights), question, factors.centre, meter)
+        T = checker.tables(network(weights), question, factors, meter)
         if side == "lower":
             for part in checker.read_parts(content[side], T, question, (checker.JOINT, checker.APART, checker.FACTORED), side):
                 checker.failing(T, question, factors, part, side)
@@ -133,7 +133,7 @@ def test_terms_are_metered(change):
         meter = checker.Meter(checker.NO_LIMIT)
         question = checker.read_question(encoded_question(Question(MaxOfK(3, 12))), 12, 3, meter)
         factors = checker.read_factors(None, network(weights).sizes())
-        T = checker.tables(network(weights), question, factors.centre, meter)
+        T = checker.tables(network(weights), question, factors, meter)
         (part,) = checker.read_parts(parts, T, question, (checker.JOINT,), "")
         before = meter.work
         with suppress(checker.RejectedError):  # other outputs might win
