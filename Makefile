@@ -32,7 +32,7 @@ zoo: .venv/.dev            ## retrain the bundled models
 transformer-lens: .tl/.done ## TransformerLens 2, 3 and 4, each as it is, for tests/transformer_lens
 
 install: .venv/.core       ## every extra
-	$(PIP) -e '.[train,report,sweep,dev]'
+	$(PIP) -e '.[train,report,sweep,dev]' -e ./experiments
 
 clean:
 	rm -rf .venv .tl site demo
@@ -40,12 +40,12 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.core: .venv/bin/python pyproject.toml constraints.txt
+.venv/.core: .venv/bin/python pyproject.toml experiments/pyproject.toml constraints.txt
 	$(PIP) -e '.[report]'
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) -e '.[train,report,sweep,dev]'
+	$(PIP) -e '.[train,report,sweep,dev]' -e ./experiments
 	touch $@
 
 .tl/.done: tests/transformer_lens/requirements-2.txt tests/transformer_lens/requirements-4.txt

@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import compactproofs as cp
-from compactproofs.sweeps.parts import open_results
+from compactproofs.results.store import open_results
 from models import random_weights
 
 COMMAND = Path(sys.executable).parent / "compactproofs"

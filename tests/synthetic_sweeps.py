@@ -1,9 +1,10 @@
 """Results of sweeps that never took place: bounds near the published means, for tests of what is written about them."""
 
-from compactproofs.reports.published import published_for
+from compactproofs.results.published import published_for
+from compactproofs.results.schema import row
+from compactproofs.results.store import write_part
 from compactproofs.strategies.registry import all_strategies
-from compactproofs.sweeps.parts import write_part
-from compactproofs.sweeps.schema import row
+from compactproofs_experiments.reproduction.summaries import read_configurations
 
 TOTAL = 64**4
 CORRECT = TOTAL - 1000
@@ -24,6 +25,7 @@ def rows_of(seed, strategies=ALL, *, n_ctx=4, sampled=False, **columns):
     common = {
         "plan": "p",
         "version": "0.1.0",
+        "written": 1000,
         "seconds_allowed": 60.0,
         "model": f"max-of-{n_ctx}-v64-seed{seed}.safetensors",
         "weights_sha256": f"{n_ctx:04}{seed:060}",
@@ -65,12 +67,19 @@ def rows_of(seed, strategies=ALL, *, n_ctx=4, sampled=False, **columns):
     return rows
 
 
-def folder_of(tmp_path, *models, name="k4"):
-    folder = tmp_path / "results" / name
-    folder.mkdir(parents=True, exist_ok=True)
+def store_of(tmp_path, *models, name="k4"):
+    """A store with these models in the folder `name`."""
+    store = tmp_path / "results"
+    store.mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(models):
-        write_part(folder / f"{number}.parquet", rows)
-    return folder
+        write_part(store / f"{name}-{number}.parquet", [{**each, "folder": f"/somewhere/{name}"} for each in rows])
+    return store
+
+
+def configuration_of(store):
+    """Of a store that has one configuration."""
+    (found,) = read_configurations(store)
+    return found
 
 
 def changed(rows, label, variant=None, **columns):

@@ -46,9 +46,13 @@ class DisagreementError(CompactProofsError):
         )
 
 
+class ResultsError(CompactProofsError):
+    """Results cannot be kept or read where they should be."""
+
+
 class ReportError(CompactProofsError):
-    """Result files cannot be read, or a report cannot be made from them."""
+    """A report cannot be made."""
 
 
 class SweepError(CompactProofsError):
-    """A sweep cannot be planned or carried out, or its results cannot be read."""
+    """A sweep cannot be planned or carried out."""

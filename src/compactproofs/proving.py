@@ -132,19 +132,6 @@ def prove_many(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def pareto_frontier(proofs: Sequence[Proof]) -> list[bool]:
-    """Which proofs no other beats: dropped is a proof if another has a strictly larger bound for strictly fewer FLOPs.
-
-    Only proofs count: what is not sound or not feasible is never on the frontier and beats nobody.
-    """
-    real = [p.status == "proven" for p in proofs]
-    return [
-        mine
-        and not any(other and b.correct_at_least > a.correct_at_least and b.flops < a.flops for other, b in zip(real, proofs, strict=True))
-        for mine, a in zip(real, proofs, strict=True)
-    ]
-
-
 def _theorem(weights: Weights, task: AbstractTask, bound: Bound) -> str:
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
     assumed = f" Assumed about the model: {'; '.join(weights.assumptions)}." if weights.assumptions else ""

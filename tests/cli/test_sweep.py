@@ -12,8 +12,8 @@ import pytest
 import compactproofs as cp
 from command import COMMAND, refused, started
 from compactproofs.cli.output import rate_in_words
+from compactproofs.results.store import open_results
 from compactproofs.strategies.subcubic import AttentionError, DirectPath
-from compactproofs.sweeps.parts import open_results
 from models import random_weights
 
 MODELS = 8

@@ -22,7 +22,7 @@ def demo(json_path: JsonOption = None, force: ForceOption = False) -> None:
     from compactproofs.measuring import accuracy
     from compactproofs.model.zoo import zoo, zoo_record
     from compactproofs.proving import prove, prove_many
-    from compactproofs.reports.results import require_results_folder
+    from compactproofs.reports.collect import require_results_folder
     from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.subcubic import Subcubic
     from compactproofs.strategies.threshold import ThresholdCubic, ThresholdCubicPooled
@@ -99,13 +99,13 @@ def demo(json_path: JsonOption = None, force: ForceOption = False) -> None:
 def _report(output: Output, weights: Weights, place: Destination) -> str | None:
     """Write demo/report.html, if the [report] extra is there."""
     from compactproofs.errors import MissingExtraError
-    from compactproofs.reports.collect import collect
+    from compactproofs.model.zoo import zoo_path
+    from compactproofs.reports.collect import collect, report_work
     from compactproofs.reports.page import page
 
-    with progress_bar("proving with every strategy") as progress:
-        results = collect(weights, "max-of-4", progress=progress)
-    results.write(place.path.with_suffix(".results"))
     try:
+        with progress_bar("proving with every strategy") as progress:
+            results = collect(weights, zoo_path("max-of-4"), place.path.with_suffix(".results"), report_work(), progress=progress)
         place.write(page([results]).encode())
     except MissingExtraError as error:
         output.say(f"   {error}")

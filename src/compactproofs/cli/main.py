@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, interpret, prove, report, reproduce, strategies, sweep, train
+from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, strategies, sweep, train
 from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError
 from compactproofs.version import __version__
@@ -50,7 +50,7 @@ app.command("strategies")(strategies.strategies)
 app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("sweep")(sweep.sweep)
-app.command("reproduce")(reproduce.reproduce)
+plugins.add_to(app)
 
 
 def _open_closed_streams() -> None:

@@ -196,9 +196,12 @@ def _short(proofs: list[Proof], max_flops: float) -> list[Proof]:
 
 
 def _show(output: Output, proofs: list[Proof]) -> None:
-    from compactproofs.proving import pareto_frontier
+    from compactproofs.results.frontier import on_frontier
 
-    stars = pareto_frontier(proofs)
+    proven = [p for p in proofs if p.status == "proven"]
+    kept = on_frontier([(p.flops, p.correct_at_least) for p in proven])
+    unbeaten = [id(p) for p, keep in zip(proven, kept, strict=True) if keep]
+    stars = [id(p) in unbeaten for p in proofs]
     output.table(
         ["", "strategy", "status", "lower", "upper", "FLOPs", "unexplained", "seconds"],
         [

@@ -22,7 +22,7 @@ from compactproofs.cli.output import (
 
 if TYPE_CHECKING:
     from compactproofs.strategies.base import AbstractStrategy
-    from compactproofs.sweeps.plan import Work
+    from compactproofs.sweeps.plan import Plan
 
 _SHOWN = 5
 
@@ -61,10 +61,10 @@ def sweep(
     output = Output(json_path, force=force, inputs=inputs_of(folder))
     from compactproofs.errors import SweepError
     from compactproofs.model.config import Told
+    from compactproofs.results.store import import_duckdb
     from compactproofs.sweeps.executors import AbstractWorkers, DaskScheduler, LocalPool
-    from compactproofs.sweeps.parts import export_csv, import_duckdb
     from compactproofs.sweeps.plan import plan_sweep
-    from compactproofs.sweeps.sweep import run_plan
+    from compactproofs.sweeps.sweep import export_csv, run_plan
 
     if workers is not None and scheduler is not None:
         raise SweepError("--workers are processes of this machine and --scheduler has its own: give one or the other")
@@ -83,10 +83,10 @@ def sweep(
         note(f"interrupted; finished models are kept in {out}, the same command goes on")
         raise typer.Exit(130) from None
     output.say(f"{summary.done} done, {summary.skipped} skipped, {summary.failed} failed in {summary.seconds:.1f} s; results: {out}")
-    failures = _failures(out, plan.work) if summary.failed_rows else []
+    failures = _failures(out, plan) if summary.failed_rows else []
     _show(output, failures, out)
     if table is not None:
-        output.say(f"{csv}: {table.fill(lambda path: export_csv(out, path, plan.work))} rows")
+        output.say(f"{csv}: {table.fill(lambda path: export_csv(plan, out, path))} rows")
     counts = {"models": len(plan.models), "strategies": len(plan.work.strategies)}
     output.result({**counts, **summary.as_json(), "out": str(out), "csv": csv, "failures": failures})
 
@@ -102,11 +102,11 @@ def _chosen(names: list[str], family: str | None, variant: str | None) -> list[A
     return picked
 
 
-def _failures(out: Path, work: Work) -> list[dict[str, Any]]:
-    from compactproofs.sweeps.parts import open_results
+def _failures(out: Path, plan: Plan) -> list[dict[str, Any]]:
+    from compactproofs.sweeps.sweep import results_of
 
-    with open_results(out, work) as results:
-        query = "SELECT model, label, variant, reason FROM results WHERE status = 'failed' ORDER BY ALL"
+    with results_of(plan, out) as results:
+        query = "SELECT model, label, variant, reason FROM sweep WHERE status = 'failed' ORDER BY ALL"
         return [dict(zip(("model", "label", "variant", "reason"), row, strict=True)) for row in results.sql(query).fetchall()]
 
 

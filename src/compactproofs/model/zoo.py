@@ -22,24 +22,25 @@ def zoo(name: str) -> Weights:
         >>> zoo("max-of-4")  # doctest: +ELLIPSIS
         Weights(d_vocab=64, d_vocab_out=64, d_model=32, d_head=32, n_ctx=4, sha256=...)
     """
-    return load(_path(name))
+    return load(zoo_path(name))
 
 
 def zoo_record(name: str) -> dict[str, Any]:
     """How a bundled model was trained."""
-    return training_record(_path(name))
+    return training_record(zoo_path(name))
 
 
 def resolve(model: str, *, n_heads: int | None = None, normalization: str | None = None) -> Weights:
     """A model given on the command line: the name of a bundled model, or a file. The options are those of `load`."""
     if model in ZOO_NAMES:
-        return load(_path(model), n_heads=n_heads, normalization=normalization)
+        return load(zoo_path(model), n_heads=n_heads, normalization=normalization)
     if not Path(model).suffix and len(model) < 200 and not Path(model).exists():
         raise ModelError(f"no bundled model and no file is called {model!r}. Bundled models: {', '.join(ZOO_NAMES)}")
     return load(model, n_heads=n_heads, normalization=normalization)
 
 
-def _path(name: str) -> Path:
+def zoo_path(name: str) -> Path:
+    """The file of a bundled model."""
     if name not in ZOO_NAMES:
         raise ModelError(f"no bundled model is called {name!r}. Bundled models: {', '.join(ZOO_NAMES)}")
     return _FOLDER / f"{name}.safetensors"

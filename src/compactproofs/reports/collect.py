@@ -1,32 +1,25 @@
-"""From a model to its result files: proofs, accuracy, measurements and the explorer's data."""
+"""From models to the store that a report is made from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
-from compactproofs.errors import InfeasibleError
-from compactproofs.interpretation import interpret
-from compactproofs.measuring import accuracy
+from compactproofs.cores import available_cores
+from compactproofs.errors import ReportError
+from compactproofs.model.config import Told
 from compactproofs.model.weights import Weights
-from compactproofs.proving import prove_many
-from compactproofs.reports.explorer import direct_tables, explore
-from compactproofs.reports.results import FORMAT, ModelResults
-from compactproofs.strategies.base import AbstractStrategy, Request
-from compactproofs.strategies.registry import all_strategies, strategy
-from compactproofs.tasks import task_for
-from compactproofs.version import __version__
+from compactproofs.results.models import ModelResults, read_model
+from compactproofs.results.schema import DOCUMENTS, FORMAT
+from compactproofs.results.store import Place, content_of, read_part, require_results, write_part
+from compactproofs.strategies.base import AbstractStrategy
+from compactproofs.strategies.registry import all_strategies
+from compactproofs.sweeps.executors import LocalPool
+from compactproofs.sweeps.plan import Work, plan_sweep
+from compactproofs.sweeps.sweep import run_plan
+from compactproofs.sweeps.work import prove_model
 
-EXPLORED = (
-    "threshold-best",
-    "threshold-cubic",
-    "threshold-cubic-pooled",
-    "threshold-quadratic-pooled",
-    "cubic",
-    "subcubic/max_diff_exact/exact_EQKE+max_diff_exact/envelope",
-    "subcubic/mean_query+max_diff/svd/mean_query+diff",
-)
-"""Strategies of the proof explorer, the first one shown first."""
+Progress = Callable[[int, int], None]
 
 _SAMPLES = 200_000
 
@@ -36,48 +29,46 @@ def default_strategies() -> list[AbstractStrategy]:
     return [s for s in all_strategies(None, "both") if s.family != "threshold" or s.label == s.name]
 
 
-def collect(
-    weights: Weights,
-    name: str,
-    *,
-    seconds: float = 20.0,
-    strategies: list[AbstractStrategy] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ModelResults:
-    """Run everything that a report shows.
-
-    Args:
-        weights: the model.
-        name: how the report calls it.
-        seconds: limit for a single strategy, and for brute force.
-        strategies: what to prove with; by default everything.
-        progress: called with the number of proofs done and in all.
-    """
-    task = task_for(weights)
+def report_work(seconds: float = 20.0, strategies: list[AbstractStrategy] | None = None, *, one: bool = True) -> Work:
+    """What a report shows: of one model everything, of many no documents but statistics."""
     chosen = default_strategies() if strategies is None else strategies
-    proofs = [proof.as_json() for proof in prove_many(weights, chosen, task, upper=True, seconds=seconds, progress=progress)]
-    proven = [p for p in proofs if p["status"] == "proven"]
-    best = max(proven, key=lambda p: (int(p["correct_at_least"]), -p["flops"]), default=None)
-    summary = {
-        "format": FORMAT,
-        "name": name,
-        **{size: getattr(weights, size) for size in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")},
-        "sha256": weights.sha256,
-        "total": str(task.total),
-        "task": task.title,
-        "theorem": None if best is None else best["theorem"],
-        "best": None if best is None else best["label"],
-        "accuracy": _accuracy(weights, seconds),
-        "assumptions": list(weights.assumptions),
-        "version": __version__,
-    }
-    request = Request(weights, task, seconds=seconds)
-    explored = [strategy(label) for label in EXPLORED]
-    return ModelResults(summary, proofs, explore(weights, explored, request), interpret(weights).as_json(), direct_tables(weights))
+    documents = DOCUMENTS if one else DOCUMENTS[:1]
+    return Work(tuple(chosen), upper=True, seconds=seconds, samples=_SAMPLES, documents=documents)
 
 
-def _accuracy(weights: Weights, seconds: float) -> dict[str, Any]:
-    try:
-        return accuracy(weights, seconds=seconds).as_json()
-    except InfeasibleError:
-        return accuracy(weights, samples=_SAMPLES).as_json()
+def collect(weights: Weights, model: Path, out: Path, work: Work, *, progress: Progress | None = None) -> ModelResults:
+    """Run everything that a report shows of one model, on all cores, and keep it in the folder `out` under the name `model`.
+
+    What is there, of the same network by the same code, is not computed again.
+    """
+    place = Place.of(model.parent, model)
+    part = out / place.part(content_of(weights), work.digest)
+    if read_part(part) is None:
+        rows = prove_model(work, weights, threads=available_cores(), progress=progress)
+        out.mkdir(parents=True, exist_ok=True)
+        write_part(part, place.named(rows))
+    return read_model(part)
+
+
+def collect_all(folder: Path, out: Path, work: Work, told: Told, *, progress: Progress | None = None) -> None:
+    """The same for every model of a folder, in processes of this machine."""
+    plan = plan_sweep(folder, work.strategies, told, **{name: getattr(work, name) for name in _OPTIONS})
+    run_plan(plan, out, LocalPool(None), progress=progress)
+
+
+_OPTIONS = ("upper", "seconds", "samples", "documents")
+
+
+def require_results_folder(folder: Path, force: bool) -> None:
+    """Raise if keeping results there would mix them with what somebody else wrote, or cannot work."""
+    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        raise ReportError(f"{folder}, where the results would go, is a file; choose another name for the report, or move the file")
+    if not folder.exists():
+        return
+    others = [path for path in folder.iterdir() if path.suffix not in (".parquet", ".tmp") and path.name != "stale"]
+    if others and not force:
+        raise ReportError(
+            f"{folder}, where the results would go, is not ours ({others[0].name}, expected {FORMAT}); choose another name for the report, "
+            "or use it anyway with --force"
+        )
+    require_results(folder)

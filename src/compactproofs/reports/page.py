@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
 from compactproofs.errors import MissingExtraError
 from compactproofs.interpretation.explanations import SECTIONS
-from compactproofs.reports import distribution, figures
-from compactproofs.reports.results import ModelResults
+from compactproofs.plots import distribution
+from compactproofs.plots import interactive as figures
+from compactproofs.results.models import Failure, ModelResults
 from compactproofs.text import printable
 from compactproofs.version import __version__
 
@@ -25,10 +27,12 @@ Sections = list[tuple[str, str, str]]
 """Identifier, title and HTML of each section."""
 
 
-def page(models: list[ModelResults]) -> str:
-    """The whole report: of one model with everything, of several with distributions."""
+def page(models: list[ModelResults], failures: Sequence[Failure] = ()) -> str:
+    """The whole report: of one model with everything that is known, of several with distributions; and what failed."""
     sections, data = _one_model(models[0]) if len(models) == 1 else _many_models(models)
-    title = models[0].summary["name"] if len(models) == 1 else f"{len(models)} models"
+    if failures:
+        sections.append(("failures", "What failed", _failures(failures)))
+    title = models[0].name if len(models) == 1 else f"{len(models)} models"
     navigation = "".join(f'<a href="#{name}">{escaped(text)}</a>' for name, text, _ in sections)
     body = "".join(f'<section id="{name}"><h2>{escaped(text)}</h2>{content}</section>' for name, text, content in sections)
     return (
@@ -45,15 +49,13 @@ def page(models: list[ModelResults]) -> str:
 
 
 def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
-    drawn: dict[str, Any] = {
-        "pareto": figures.pareto(results),
-        "unexplained": figures.unexplained(results),
-        **{f"table-{name}": figure for name, figure in figures.table_heatmaps(results).items()},
-        **{name.replace(" ", "-"): figure for name, figure in figures.singular_vectors(results).items()},
-    }
-    measured = figures.histograms(results.measurements)
+    drawn: dict[str, Any] = {"pareto": figures.pareto([results]), "unexplained": figures.unexplained([results])}
+    if results.tables:
+        drawn |= {f"table-{name}": figure for name, figure in figures.table_heatmaps(results).items()}
+        drawn |= {name.replace(" ", "-"): figure for name, figure in figures.singular_vectors(results).items()}
+    measured = figures.histograms(results.mechanism)
     drawn |= {f"histogram-{name}": figure for name, (_, figure) in measured.items()}
-    ablations = figures.ablations(results.measurements)
+    ablations = figures.ablations(results.mechanism)
     sections: Sections = [("theorem", "The theorem", _summary(results)), ("length", "Tightness against length", _length())]
     if results.explorer:
         drawn["losses"] = figures.losses(results)
@@ -65,23 +67,26 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
     if ablations is not None:
         drawn["ablations"] = ablations
         captions["ablations"] = "Accuracy with tables set to zero: what the model needs"
-    sections += [
-        ("mechanism", "The mechanism", _mechanism(captions)),
-        ("measurements", "Measurements", _measurements(results.measurements)),
-        ("proofs", "All proofs", _proofs(results.proofs)),
-    ]
-    explorer = {**results.explorer, "n_ctx": results.summary["n_ctx"]} if results.explorer else None
+    if results.tables:
+        sections.append(("mechanism", "The mechanism", _mechanism(captions)))
+    if results.statistics:
+        sections.append(("measurements", "Measurements", _measurements(results.statistics)))
+    sections.append(("proofs", "All proofs", _proofs(results.proofs)))
+    explorer = {**results.explorer, "n_ctx": results.sizes["n_ctx"]} if results.explorer else None
     return sections, {"figures": drawn, "explorer": explorer}
 
 
 def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
     boxes = {f"box-{i}": figure for i, figure in enumerate(distribution.box_plots(models).values())}
-    drawn = {**boxes, "singular-ratio": distribution.singular_ratio(models), "all-proofs": distribution.all_proofs(models)}
+    drawn = {**boxes, "singular-ratio": distribution.singular_ratio(models), "all-proofs": figures.pareto(models)}
     rows = distribution.distribution_table(models)
     columns = ["quantity", "mean", "std", "min", "25 %", "median", "75 %", "max", "typical"]
     cells = [[row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in columns] for row in rows]
     grid = "".join(_plot(f"box-{i}", name) for i, name in enumerate(distribution.QUANTITIES))
-    listed = [[m.summary["name"], f"{figures.true_accuracy(m):.6f}", str(m.summary["best"]), m.summary["sha256"][:16]] for m in models]
+    listed = [
+        [m.name, "-" if m.accuracy is None else f"{m.true_accuracy:.6f}", "-" if m.best is None else m.best["label"], m.sha256[:16]]
+        for m in models
+    ]
     return [
         ("distribution", "Distribution over models", _table(columns, cells) + f'<div class="grid">{grid}</div>'),
         ("length", "Tightness against length", _plot("all-proofs", "Every proof of every model: bound over accuracy", tall=True)),
@@ -95,24 +100,34 @@ def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
 
 
 def _summary(results: ModelResults) -> str:
-    s, truth = results.summary, results.summary["accuracy"]
-    low, high = truth["interval"]
-    exact = truth["method"] == "brute-force"
-    known = (
-        f"exactly {truth['accuracy']:.8f}"
-        if exact
-        else f"between {low:.6f} and {high:.6f} with {100 * truth['confidence']:g} % confidence (a sample)"
-    )
-    sizes = ", ".join(f"{name} {s[name]}" for name in ("d_vocab", "d_model", "d_head", "n_ctx"))
-    assumed = "".join(f"<li>{escaped(text)}</li>" for text in s["assumptions"])
+    sizes = ", ".join(f"{name} {results.sizes[name]}" for name in ("d_vocab", "d_model", "d_head", "n_ctx"))
+    assumed = "".join(f"<li>{escaped(text)}</li>" for text in results.assumptions)
     proven = {p["label"]: p for p in results.proofs if p["status"] == "proven"}
     cards = "".join(_card(title, proven.get(label)) for title, label in _HEADLINES)
+    theorem = "No strategy could be run." if results.best is None else results.best["theorem"] or results.best["label"]
     return (
-        f'<p class="theorem">{escaped(s["theorem"] or "No strategy could be run.")}</p>'
-        f"<p>Task: {escaped(s['task'])}. True accuracy: {known}. {escaped(sizes)}. Weights {escaped(s['sha256'][:16])}.</p>"
+        f'<p class="theorem">{escaped(theorem)}</p>'
+        f"<p>Task: {escaped(results.task)}. True accuracy: {_truth(results)}. {escaped(sizes)}. Weights {escaped(results.sha256[:16])}.</p>"
         f'<div class="cards">{cards}</div>' + (f"<p>Assumed:</p><ul>{assumed}</ul>" if assumed else "")
     )
 
+
+def _truth(results: ModelResults) -> str:
+    if results.accuracy is None:
+        return "not measured"
+    if results.accuracy["method"] == "brute-force":
+        return f"exactly {results.true_accuracy:.8f}"
+    low, high = results.accuracy["interval"]
+    return f"between {low:.6f} and {high:.6f} with {100 * results.accuracy['confidence']:g} % confidence (a sample)"
+
+
+def _failures(failures: Sequence[Failure]) -> str:
+    rows = [[f.model, f.label or "(whole model)", f.reason] for f in failures[:_MOST_FAILURES]]
+    more = "" if len(failures) <= _MOST_FAILURES else f"<p>And {len(failures) - _MOST_FAILURES} more.</p>"
+    return _table(["model", "strategy", "reason"], rows) + more
+
+
+_MOST_FAILURES = 100
 
 _HEADLINES = (
     ("best", "threshold-best"),
@@ -142,7 +157,7 @@ def _length() -> str:
 
 def _explorer(results: ModelResults) -> str:
     options = "".join(f"<option>{escaped(label)}</option>" for label in results.explorer["strategies"])
-    last = results.summary["d_vocab"] - 1
+    last = results.sizes["d_vocab"] - 1
     return (
         "<p>For a strategy: how many of the sequences with a given largest token (the label) and last token (the query) are proven "
         "right. Click a cell, or type the two tokens.</p>"
@@ -183,11 +198,10 @@ def _mechanism(captions: dict[str, str]) -> str:
     return f'<p>{text}</p><div class="grid">{grid}</div>'
 
 
-def _measurements(measurements: dict[str, Any]) -> str:
-    values = measurements.get("statistics", {})
+def _measurements(values: dict[str, float | None]) -> str:
     parts = []
     for title, meanings in SECTIONS.items():
-        rows = [[name, "-" if values[name] is None else f"{values[name]:.6g}", text] for name, text in meanings.items() if name in values]
+        rows = [[name, "-" if (x := values[name]) is None else f"{x:.6g}", text] for name, text in meanings.items() if name in values]
         if rows:
             parts.append(f"<h3>{escaped(title)}</h3>" + _table(["measurement", "value", "meaning"], rows))
     return "".join(parts) or "<p>None were made.</p>"

@@ -6,25 +6,24 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from compactproofs.bounds_version import code_version
+from compactproofs.bounds_version import MEASUREMENTS, code_version
 from compactproofs.errors import SweepError
 from compactproofs.model.config import Told
 from compactproofs.model.files import SUFFIXES, load, model_files
 from compactproofs.model.weights import Weights
 from compactproofs.proving import DEFAULT_SECONDS
+from compactproofs.results.schema import DOCUMENTS, FORMAT
+from compactproofs.results.store import Place
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.strategies.registry import strategy as strategy_named
-from compactproofs.text import as_utf8
+from compactproofs.tasks import AbstractTask, task_for
 from compactproofs.version import __version__
-
-SCHEMA = 3
-"""Changes with the columns of the parts, so that old parts are not taken for new ones."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,8 @@ class Work:
     """What is done to every model. Small enough to travel with each of them."""
 
     strategies: tuple[AbstractStrategy, ...]
+    task: str | AbstractTask = "max"
+    """What the models should do: the name of a task, which is given the sizes of each model, or a task."""
     upper: bool | Literal["own"] = False
     """Whether upper bounds are proven too: by every strategy, or by those that have one of their own."""
     seconds: float = DEFAULT_SECONDS
@@ -39,31 +40,63 @@ class Work:
     samples: int = 100_000
     """Sequences sampled where brute force is out of reach."""
     sampling_seed: int = 0
+    documents: tuple[str, ...] = ()
+    """What is measured besides, of `results.schema.DOCUMENTS`."""
+    ablation_samples: int = 200_000
+    """Sequences on which ablations are measured, for the documents that have them."""
     version: str = field(default=__version__)
     bounds: str = field(default_factory=code_version)
     """The version of the code that computes bounds."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategies", tuple(dict.fromkeys(self.strategies)))
-        if not self.strategies:
+        if not self.strategies and not self.documents:
             raise SweepError("a sweep needs at least one strategy")
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise SweepError(f"seconds={self.seconds} must be a positive number: a sweep should not wait for ever for one proof")
+        if not set(self.documents) <= set(DOCUMENTS):
+            raise SweepError(f"documents={self.documents}; known: {', '.join(DOCUMENTS)}")
+
+    def task_for(self, weights: Weights) -> AbstractTask:
+        """The task of one model."""
+        return task_for(weights, self.task) if isinstance(self.task, str) else self.task
+
+    @cached_property
+    def plan(self) -> str:
+        """Twelve hexadecimal digits that change with everything that changes a row: options and the code of the bounds.
+
+        Rows about the same network, plan and strategy are the same, whatever else was done beside.
+        """
+        return _digest(
+            format=FORMAT,
+            version=self.version,
+            bounds=self.bounds,
+            task=self.task if isinstance(self.task, str) else self.task.sha256,
+            upper=self.upper,
+            seconds=float(self.seconds),
+            samples=self.samples,
+            sampling_seed=self.sampling_seed,
+        )
+
+    @cached_property
+    def measuring(self) -> str:
+        """The plan of documents, which do not depend on how proofs are made."""
+        return _digest(format=FORMAT, version=self.version, code=code_version(MEASUREMENTS), samples=self.ablation_samples)
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that change with the strategies (not their order), the parameters, and the code of the bounds."""
-        content = {
-            "schema": SCHEMA,
-            "version": self.version,
-            "bounds": self.bounds,
-            "strategies": sorted(json.dumps([s.name, s.parameters], sort_keys=True) for s in self.strategies),
-            "upper": self.upper,
-            "seconds": float(self.seconds),
-            "samples": self.samples,
-            "sampling_seed": self.sampling_seed,
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+        """Of the plan, and of what is done by it (in any order): a part is kept under it."""
+        names = sorted(json.dumps([s.name, s.parameters], sort_keys=True) for s in self.strategies)
+        measured = [self.measuring, *sorted(self.documents)] if self.documents else []
+        return _digest(plan=self.plan, strategies=names, documents=measured)
+
+    def only(self, strategies: Sequence[AbstractStrategy], documents: Sequence[str]) -> Work:
+        """Less of the same work."""
+        return replace(self, strategies=tuple(strategies), documents=tuple(documents))
+
+
+def _digest(**content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -77,9 +110,9 @@ class Plan:
     told: Told = field(default_factory=Told)
     """What is known about the files that they do not say themselves."""
 
-    def name(self, model: Path) -> str:
-        """How results call a model: its path within the folder."""
-        return as_utf8(model.relative_to(self.folder).as_posix())
+    def place(self, model: Path) -> Place:
+        """How results call a model."""
+        return Place.of(self.folder, model)
 
     def load(self, model: Path) -> Weights:
         """Read one of the models."""

@@ -6,19 +6,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compactproofs.errors import ModelError, SweepError
+from compactproofs.errors import SweepError
+from compactproofs.model.files import whole
 from compactproofs.model.weights import Weights
+from compactproofs.results.schema import FAILED, Row
+from compactproofs.results.store import (
+    SHOWN,
+    UNREADABLE,
+    content_of,
+    open_results,
+    remove_leftovers,
+    require_results,
+    write_part,
+    writing_to,
+)
 from compactproofs.strategies.base import AbstractStrategy
-from compactproofs.sweeps import parts
 from compactproofs.sweeps.executors import AbstractWorkers, DaskScheduler, LocalPool, require_ready
 from compactproofs.sweeps.plan import Plan, plan_sweep
-from compactproofs.sweeps.schema import FAILED, Row
+from compactproofs.sweeps.survey import Missing, adopt_twins, survey
 from compactproofs.sweeps.work import compile_kernels, failed_model, run
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 Progress = Callable[[int, int], None]
 """Called with (models finished, models to do) of those that are not skipped."""
@@ -41,7 +54,7 @@ class SweepSummary:
     io_seconds: float
     """Part of `seconds`: looking for what is there, reading models and writing parts. Workers go on meanwhile."""
     plan: str
-    """Digest of the strategies, parameters and version: the column `plan`."""
+    """Digest of the options and the version: the column `plan`."""
 
     def as_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -63,13 +76,13 @@ def sweep(
 
     Args:
         models: folder of model files.
-        out: folder for the results, one Parquet part per model; a part that is there is not computed again.
+        out: folder for the results, Parquet parts of one store; what is there is not computed again.
         strategies: names or objects; by default everything there is.
         upper: prove upper bounds too.
         seconds: limit for a single strategy, and for exact accuracy by brute force (beyond it, accuracy is sampled).
         workers: processes, each with one thread; by default one per core.
         scheduler: address of a dask scheduler to use instead.
-        retry_failed: compute parts with failed rows again.
+        retry_failed: compute failed rows again.
         progress: called with (models finished, models to do).
     """
     if workers is not None and scheduler is not None:
@@ -84,55 +97,52 @@ def run_plan(
 ) -> SweepSummary:
     """Carry out a plan. Only this process writes parts, so that no accident of a worker can lose or double a row."""
     started = time.perf_counter()
-    parts.import_duckdb()
-    parts.require_utf8(out)
+    require_results(out)
     out.mkdir(parents=True, exist_ok=True)
-    parts.remove_leftovers(out)
-    missing, twins, failed = _missing(plan, out, retry_failed)
+    remove_leftovers(out)
+    found = survey(plan, out, retry_failed=retry_failed)
     looked = time.perf_counter()
-    keeper = _Keeper(plan, out, len(missing), progress)
-    _run_all(plan, missing, workers, keeper)
-    for model in twins:
-        with suppress(ModelError):  # the file was readable a moment ago; the next sweep records what became of it
-            parts.rows_for(out, plan, model, plan.load(model))
-    with parts.open_results(out, plan.work) as results:
-        rows = results.execute("SELECT count(*) FROM results WHERE status = ?", [FAILED]).fetchall()[0][0]
-    skipped = len(plan.models) - len(missing) - failed
+    keeper = _Keeper(plan, out, len(found.missing), progress)
+    _run_all(plan, found.missing, workers, keeper)
+    adopt_twins(plan, out, found.twins)
+    with results_of(plan, out) as results:
+        rows = results.execute("SELECT count(*) FROM sweep WHERE status = ?", [FAILED]).fetchall()[0][0]
+    skipped = len(plan.models) - len(found.missing) - found.unreadable
     elapsed = time.perf_counter() - started
     io_seconds = looked - started + keeper.io_seconds
-    return SweepSummary(keeper.done, skipped, failed + keeper.failed, elapsed, rows, io_seconds, plan.work.digest)
+    return SweepSummary(keeper.done, skipped, found.unreadable + keeper.failed, elapsed, rows, io_seconds, plan.work.plan)
 
 
-def _missing(plan: Plan, out: Path, retry_failed: bool) -> tuple[list[Path], list[Path], int]:
-    """Models without results; more files of the same content; and how many are not models (recorded here). What is stale is put aside."""
-    missing: list[Path] = []
-    twins: list[Path] = []
-    present: set[Path] = set()
-    seen: set[str] = set()
-    unreadable = 0
-    for model in plan.models:
-        try:
-            weights = plan.load(model)
-        except Exception as error:
-            present.add(parts.part_of_model(out, plan, model, None))
-            parts.write_part(parts.part_of_model(out, plan, model, None), failed_model(plan, model, error))
-            unreadable += 1
-            continue
-        present.add(parts.part_of_model(out, plan, model, weights))
-        rows = parts.rows_for(out, plan, model, weights)
-        again = retry_failed and any(row["status"] == FAILED for row in rows or ())
-        if again or rows is None:
-            (twins if parts.content_of(weights) in seen else missing).append(model)
-            seen.add(parts.content_of(weights))
-    parts.put_aside(out, plan, present)
-    return missing, twins, unreadable
+def results_of(plan: Plan, out: Path) -> DuckDBPyConnection:
+    """A connection to the results with one more table, `sweep`: the rows of this plan, of earlier runs too."""
+    connection = open_results(out)
+    connection.execute("CREATE TEMP TABLE wanted (label VARCHAR, variant VARCHAR)")
+    names = [(s.label, s.variant) for s in plan.work.strategies]
+    connection.executemany("INSERT INTO wanted VALUES (?, ?)", names or [(None, None)])
+    connection.execute(
+        f"""CREATE TEMP TABLE sweep AS SELECT {", ".join(SHOWN)} FROM part AS p
+            WHERE folder = ? AND plan = ? AND kind = 'proof' AND (label IS NULL OR EXISTS
+                (SELECT 1 FROM wanted AS w WHERE w.label = p.label AND w.variant IS NOT DISTINCT FROM p.variant))
+            QUALIFY row_number() OVER (PARTITION BY model, place, label, variant ORDER BY written DESC, filename) = 1""",  # noqa: S608
+        [plan.place(plan.folder).folder, plan.work.plan],
+    )
+    return connection
 
 
-def _run_all(plan: Plan, missing: Iterable[Path], workers: AbstractWorkers, keeper: _Keeper) -> None:
+def export_csv(plan: Plan, out: Path, path: Path) -> int:
+    """Write the results of a plan as one CSV file, sorted by model and strategy; returns the number of rows."""
+    with results_of(plan, out) as connection, whole(path) as temporary, writing_to(path.parent):
+        rows = connection.sql("SELECT * FROM sweep ORDER BY model, label NULLS FIRST, variant NULLS FIRST")
+        rows.write_csv(str(temporary), header=True)
+        count: int = connection.sql("SELECT count(*) FROM sweep").fetchall()[0][0]
+    return count
+
+
+def _run_all(plan: Plan, missing: Iterable[Missing], workers: AbstractWorkers, keeper: _Keeper) -> None:
     """Run every model. When a worker dies and takes its pool along, those in flight are tried again one by one in new pools,
     so that only the one that kills a worker when alone is recorded as failed."""
     waiting = deque(missing)
-    suspects: deque[Path] = deque()
+    suspects: deque[Missing] = deque()
     compiled = not workers.local
     while waiting or suspects:
         alone = bool(suspects)
@@ -150,33 +160,33 @@ def _run_all(plan: Plan, missing: Iterable[Path], workers: AbstractWorkers, keep
             suspects.extend(lost)
 
 
-def _run_some(plan: Plan, models: deque[Path], executor: Executor, in_flight: int, keeper: _Keeper) -> list[Path]:
+def _run_some(plan: Plan, missing: deque[Missing], executor: Executor, in_flight: int, keeper: _Keeper) -> list[Missing]:
     """Run models, a bounded number at a time, until there are no more or the pool breaks; returns those lost with it."""
-    pending: dict[Future[list[Row]], Path] = {}
-    lost: list[Path] = []
-    while (models and not lost) or pending:
-        while models and not lost and len(pending) < in_flight:
-            model = models.popleft()
+    pending: dict[Future[list[Row]], Missing] = {}
+    lost: list[Missing] = []
+    while (missing and not lost) or pending:
+        while missing and not lost and len(pending) < in_flight:
+            item = missing.popleft()
             try:
-                pending[executor.submit(run, plan.work, plan.load(model))] = model
+                pending[executor.submit(run, item.work, plan.load(item.model), item.measured)] = item
             except BrokenExecutor:
-                lost.append(model)
+                lost.append(item)
             except Exception as error:  # the file was readable a moment ago
-                keeper.keep_failure(model, error)
+                keeper.keep_failure(item, error)
         for future in wait(pending, return_when=FIRST_COMPLETED).done:
-            model = pending.pop(future)
+            item = pending.pop(future)
             try:
                 rows = future.result()
             except BrokenExecutor:
-                lost.append(model)
+                lost.append(item)
             except CancelledError:
                 raise SweepError("the scheduler went away; what was finished is kept, run the sweep again to go on") from None
             except SweepError:
                 raise
             except Exception as error:
-                keeper.keep_failure(model, error)
+                keeper.keep_failure(item, error)
             else:
-                keeper.keep(model, rows)
+                keeper.keep(item, rows)
     return lost
 
 
@@ -196,28 +206,33 @@ class _Keeper:
         if self.progress is not None:
             self.progress(0, self.total)
 
-    def keep(self, model: Path, rows: list[Row]) -> None:
+    def keep(self, item: Missing, rows: list[Row]) -> None:
         """Keep the rows of a model under the name of its file; if the file has changed since it was read, under nobody's."""
         try:
-            weights = self.plan.load(model)
+            weights = self.plan.load(item.model)
         except Exception as error:
-            self.keep_failure(model, error)
+            self.keep_failure(item, error)
             return
         if weights.sha256 != rows[0]["weights_sha256"]:
-            self.keep_failure(model, SweepError("the file was changed while it was proven about; run the sweep again"))
+            self.keep_failure(item, SweepError("the file was changed while it was proven about; run the sweep again"))
             return
-        self._write(parts.part_of_model(self.out, self.plan, model, weights), parts.renamed(rows, self.plan, model))
+        self._write(item, weights, rows)
 
-    def keep_failure(self, model: Path, error: BaseException) -> None:
+    def keep_failure(self, item: Missing, error: BaseException) -> None:
         try:
-            weights: Weights | None = self.plan.load(model)
+            weights: Weights | None = self.plan.load(item.model)
         except Exception:
             weights = None
-        self._write(parts.part_of_model(self.out, self.plan, model, weights), failed_model(self.plan, model, error, weights))
+        self._write(item, weights, failed_model(item.work, error, weights))
 
-    def _write(self, path: Path, rows: list[Row]) -> None:
+    def _write(self, item: Missing, weights: Weights | None, rows: list[Row]) -> None:
         started = time.perf_counter()
-        parts.write_part(path, rows)
+        place = self.plan.place(item.model)
+        path = self.out / place.part(UNREADABLE if weights is None else content_of(weights), item.work.digest)
+        write_part(path, place.named(rows))
+        for part in item.obsolete:
+            if part != path:
+                part.unlink(missing_ok=True)
         self.io_seconds += time.perf_counter() - started
         if any(row["status"] == FAILED for row in rows):
             self.failed += 1

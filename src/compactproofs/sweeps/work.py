@@ -1,10 +1,11 @@
-"""What a worker does with one model. It returns plain rows and writes nothing; whatever goes wrong becomes a row."""
+"""What is done with one model. It gives plain rows and writes nothing; whatever goes wrong becomes a row."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numpy as np
 
@@ -14,53 +15,57 @@ from compactproofs.form.tables import float_circuits
 from compactproofs.measuring import accuracy
 from compactproofs.model.weights import Weights
 from compactproofs.proving import prove
-from compactproofs.strategies.base import AbstractStrategy, Proof
+from compactproofs.results.schema import Row, failure, row
+from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.shared import Shared
-from compactproofs.sweeps.parts import renamed
-from compactproofs.sweeps.plan import Plan, Work
-from compactproofs.sweeps.schema import Row, failure, row
+from compactproofs.sweeps import rows
+from compactproofs.sweeps.documents import documents
+from compactproofs.sweeps.plan import Work
 from compactproofs.sweeps.threads import limit_threads
-from compactproofs.tasks import task_for
 from compactproofs.version import __version__
 
+Progress = Callable[[int, int], None]
 
-def run(work: Work, weights: Weights) -> list[Row]:
+
+def run(work: Work, weights: Weights, measured: Row) -> list[Row]:
     """The task given to an executor: from here on this process computes with one thread."""
     if (work.version, work.bounds) != (__version__, code_version()):
         planned, here = f"{work.version} ({work.bounds})", f"{__version__} ({code_version()})"
         raise SweepError(f"a worker has compactproofs {here}, the sweep was planned with {planned}; install the same version")
     limit_threads()
-    return prove_model(work, weights)
+    return prove_model(work, weights, measured)
 
 
-def prove_model(work: Work, weights: Weights) -> list[Row]:
-    """One row per strategy, in order; one more, without a strategy, if the model could not be measured. The file's name comes later."""
-    common = {**columns_of_work(work), **_columns_of_weights(weights)}
-    shared = Shared(weights, task_for(weights))
-    found = [_attempt(work, strategy, weights, shared) for strategy in work.strategies]
-    measured: Row = {}
+def prove_model(
+    work: Work, weights: Weights, measured: Row | None = None, *, threads: int = 1, progress: Progress | None = None
+) -> list[Row]:
+    """One row per strategy, in order, and one per document; another, without a strategy, if the model could not be measured.
+
+    The file's name comes later. `measured` has the columns of an earlier measurement of accuracy, if there was one.
+    """
+    common = {**rows.of_work(work), **rows.of_weights(weights)}
     try:
-        measured = _measured(work, weights, shared)
-    except Exception as error:
-        found.append(failure(error))
-    return [row(common, measured, columns) for columns in found]
+        common |= rows.of_question(work, weights)
+        shared = Shared(weights, work.task_for(weights))
+    except Exception as error:  # a model that the task does not fit
+        return [row(common, rows.of_failure(strategy, error)) for strategy in work.strategies] or [row(common, failure(error))]
+    found = []
+    for columns in _attempts(work, weights, shared, threads):
+        found.append(columns)
+        if progress is not None:
+            progress(len(found), len(work.strategies))
+    if not measured:
+        try:
+            measured = _measured(work, weights, shared)
+        except Exception as error:
+            found.append(failure(error))
+    return [row(common, measured or {}, columns) for columns in [*found, *_documents(work, weights, shared)]]
 
 
-def failed_model(plan: Plan, model: Path, error: BaseException, weights: Weights | None = None) -> list[Row]:
+def failed_model(work: Work, error: BaseException, weights: Weights | None = None) -> list[Row]:
     """The single row of a model with which nothing could be done."""
-    about = {} if weights is None else _columns_of_weights(weights)
-    return renamed([row(columns_of_work(plan.work), about, failure(error))], plan, model)
-
-
-def columns_of_work(work: Work) -> Row:
-    """The columns that are the same in every row of a sweep."""
-    return {
-        "plan": work.digest,
-        "version": work.version,
-        "bounds": work.bounds,
-        "upper_wanted": bool(work.upper),
-        "seconds_allowed": float(work.seconds),
-    }
+    about = {} if weights is None else rows.of_weights(weights)
+    return [row(rows.of_work(work), about, failure(error))]
 
 
 def compile_kernels(work: Work) -> None:
@@ -72,53 +77,44 @@ def compile_kernels(work: Work) -> None:
     accuracy(tiny, samples=1)
 
 
-def _attempt(work: Work, strategy: AbstractStrategy, weights: Weights, shared: Shared) -> Row:
+def _attempts(work: Work, weights: Weights, shared: Shared, threads: int) -> Iterator[Row]:
+    """What each strategy finds, in order, on so many threads. Interrupted, it does not wait for those that are running."""
+    if threads == 1:
+        yield from (_attempt(work, strategy, weights, shared, None) for strategy in work.strategies)
+        return
+    stop, pool = Event(), ThreadPoolExecutor(threads)
     try:
-        return dict(_columns_of_proof(prove(weights, strategy, upper=work.upper, seconds=work.seconds, shared=shared)))
+        yield from pool.map(lambda strategy: _attempt(work, strategy, weights, shared, stop), work.strategies)
+    finally:
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _attempt(work: Work, strategy: AbstractStrategy, weights: Weights, shared: Shared, stop: Event | None) -> Row:
+    try:
+        task = work.task_for(weights)
+        return rows.of_proof(prove(weights, strategy, task, upper=work.upper, seconds=work.seconds, shared=shared, stop=stop))
     except Exception as error:
-        return {
-            "strategy": strategy.name,
-            "label": strategy.label,
-            "family": strategy.family,
-            "parameters": json.dumps(strategy.parameters, sort_keys=True),
-            "variant": strategy.variant,
-            "sound": strategy.sound,
-            **failure(error),
-        }
+        return rows.of_failure(strategy, error)
 
 
-def _columns_of_proof(proof: Proof) -> Iterator[tuple[str, object]]:
-    for name, value in proof.as_json().items():
-        if name in ("parameters", "flops_breakdown"):
-            yield name, json.dumps(value, sort_keys=True)
-        elif name in ("flops", "integer_ops", "unexplained_dimensions"):
-            yield name, str(value)
-        elif name not in ("assumptions", "weights_sha256", "version"):  # the same in every row of a model
-            yield name, value
-
-
-def _columns_of_weights(weights: Weights) -> Row:
-    sizes = {name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")}
-    return {"weights_sha256": weights.sha256, **sizes, "assumptions": json.dumps(list(weights.assumptions))}
+def _documents(work: Work, weights: Weights, shared: Shared) -> Iterator[Row]:
+    common: Row = {"plan": work.measuring, "bounds": None, "upper_wanted": None, "seconds_allowed": None}
+    try:
+        for kind, (data, seconds) in documents(work, weights, shared).items():
+            text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+            yield {**common, "kind": kind, "status": "measured", "data": text, "seconds": seconds}
+    except Exception as error:
+        yield failure(error)
 
 
 def _measured(work: Work, weights: Weights, shared: Shared) -> Row:
     """Accuracy, exact if that is quick enough and else sampled; and the first singular value of EQKE over the second."""
-    seed: int | None = None
+    task, seed = work.task_for(weights), None
     try:
-        result = accuracy(weights, seconds=work.seconds, shared=shared)
+        result = accuracy(weights, task, seconds=work.seconds, shared=shared)
     except InfeasibleError:
         seed = work.sampling_seed
-        result = accuracy(weights, samples=work.samples, seed=seed, seconds=None)
+        result = accuracy(weights, task, samples=work.samples, seed=seed, seconds=None)
     first, second = [*np.linalg.svd(float_circuits(weights).EQKE, compute_uv=False).tolist(), 0.0][:2]
-    return {
-        "accuracy": result.accuracy,
-        "accuracy_low": result.interval[0],
-        "accuracy_high": result.interval[1],
-        "accuracy_method": result.method,
-        "accuracy_correct": str(result.correct),
-        "accuracy_total": str(result.total),
-        "accuracy_confidence": result.confidence,
-        "sampling_seed": seed,
-        "singular_ratio": first / second if second > 0 else None,
-    }
+    return {**rows.of_accuracy(result, seed), "singular_ratio": first / second if second > 0 else None}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PATH = Path(__file__).parents[3] / "benchmarks" / "scale" / "fits.py"
+PATH = Path(__file__).parents[3] / "experiments" / "compactproofs_experiments" / "scale" / "fits.py"
 
 
 @pytest.fixture(scope="module")

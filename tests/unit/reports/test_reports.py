@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compactproofs.reports.distribution import QUANTITIES, distribution_table
+from compactproofs.reports.explorer import LARGEST_VOCABULARY, explore
+from compactproofs.reports.results import ModelResults, read_all, require_results_folder
+from compactproofs.reports.static import save_figures
 from safetensors.numpy import save_file
 
 from compactproofs.errors import ReportError
 from compactproofs.model.files import write_atomically
 from compactproofs.reports import results as results_module
 from compactproofs.reports.collect import EXPLORED, collect, default_strategies
-from compactproofs.reports.distribution import QUANTITIES, distribution_table
-from compactproofs.reports.explorer import LARGEST_VOCABULARY, explore
 from compactproofs.reports.page import page
-from compactproofs.reports.published import published_for
-from compactproofs.reports.results import ModelResults, read_all, require_results_folder
-from compactproofs.reports.static import save_figures
+from compactproofs.results.published import published_for
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import strategy
 from compactproofs.tasks import MaxOfK

@@ -3,14 +3,16 @@
 import csv
 import json
 import re
+from pathlib import Path
 
-import duckdb
 import pytest
 
-from compactproofs.errors import ReportError
-from compactproofs.reproduction.pages import write_pages
-from compactproofs.sweeps.schema import row
-from synthetic_sweeps import ALL, BEST, CORRECT, TOTAL, changed, folder_of, rows_of
+from compactproofs.errors import ReportError, ResultsError
+from compactproofs.results.schema import row
+from compactproofs.results.store import pack, write_part
+from compactproofs_experiments.reproduction.pages import write_pages
+from compactproofs_experiments.reproduction.run import Timings, record
+from synthetic_sweeps import ALL, BEST, CORRECT, TOTAL, changed, rows_of, store_of
 
 SOME = [s for s in ALL if s.family != "subcubic" or s.parameters["attention_error"] in ("svd", "exact_EQKE+max_diff_exact")]
 FEW = [s for s in ALL if s.name == "cubic" or s.label == BEST]
@@ -19,16 +21,18 @@ FEW = [s for s in ALL if s.name == "cubic" or s.label == BEST]
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     path = tmp_path_factory.mktemp("out")
-    folder_of(path, *(rows_of(seed, SOME) for seed in range(4)))
-    folder_of(path, *(rows_of(seed, SOME[:3], n_ctx=20, sampled=True) for seed in range(2)), name="k20")
-    (path / "statistics").mkdir()
-    statistics = [
-        {"model": str(n), "key": "", "statistics": {"EQKEFirstSingularFloat": 7797.67 + n, "query_direction_std": None}} for n in (-1, 1)
+    store_of(path, *(rows_of(seed, SOME) for seed in range(4)))
+    store_of(path, *(rows_of(seed, SOME[:3], n_ctx=20, sampled=True) for seed in range(2)), name="k20")
+    measured = [
+        row(model=str(n), kind="statistics", data=json.dumps({"EQKEFirstSingularFloat": 7797.67 + n, "query_direction_std": None}))
+        for n in (-1, 1)
     ]
-    (path / "statistics" / "k4.json").write_text(json.dumps(statistics))
-    wall = {"training_seconds": 600, "sweep_seconds": 10_000.0, "statistics_seconds": 5.0}
-    (path / "timings.json").write_text(json.dumps({"k4": {"models": 4, "workers": 2, "peak_memory_bytes": 2**30, **wall}}))
-    return path
+    for number, each in enumerate(measured):
+        write_part(path / "results" / f"measured-{number}.parquet", [{**each, "folder": "/somewhere/k4"}])
+    for models in (1, 3):  # two runs
+        wall = {"training_seconds": 100.0 * models, "sweep_seconds": 2500.0 * models, "io_seconds": 0.5 * models}
+        record(path / "results", Path("/somewhere/k4"), Timings(2, models, peak_memory_bytes=2**30, sweep_cpu_seconds=60.0, **wall))
+    return path / "results"
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +40,26 @@ def pages(out, tmp_path_factory):
     into = tmp_path_factory.mktemp("pages") / "results"
     written = write_pages(out, into, command="compactproofs reproduce")
     assert sorted(written) == sorted(into.iterdir())
-    return {path.name: path.read_text() for path in written if path.suffix != ".parquet"} | {"bounds.parquet": str(into / "bounds.parquet")}
+    return {path.name: path.read_text() for path in written}
 
 
 @pytest.fixture
 def texts(monkeypatch, tmp_path):
     """The pages about the results in the test's folder; without figures, which take long to draw."""
-    monkeypatch.setattr("compactproofs.reproduction.pages.save_figures", lambda configuration, folder: [])
+    monkeypatch.setattr("compactproofs_experiments.reproduction.pages.save_figures", lambda configuration, folder: [])
 
     def write():
-        return {path.name: path.read_text() for path in write_pages(tmp_path, tmp_path / "pages", command="x") if path.suffix == ".md"}
+        return {
+            path.name: path.read_text()
+            for path in write_pages(tmp_path / "results", tmp_path / "pages", command="x")
+            if path.suffix == ".md"
+        }
 
     return write
 
 
 def test_every_page_figure_and_datum_is_written(pages):
-    for name in ("index.md", "k4.md", "k20.md", "models.md", "comparison.md", "agreement.md", "bounds.parquet", "summary.csv"):
+    for name in ("index.md", "k4.md", "k20.md", "models.md", "comparison.md", "agreement.md", "summary.csv"):
         assert name in pages
     for figure in ("pareto", "singular-ratio", "unexplained", "accuracy"):
         assert pages[f"k4-{figure}.svg"].startswith("<?xml") and f"(k4-{figure}.svg)" in pages["k4.md"]
@@ -60,7 +68,7 @@ def test_every_page_figure_and_datum_is_written(pages):
 def test_links_between_pages_and_figures_lead_somewhere(pages):
     for name, text in pages.items():
         for link in re.findall(r"\]\(([^)#]+)\)", text) if name.endswith(".md") else ():
-            assert link in pages or link.startswith(("../strategies/", "../explanation/")), (name, link)
+            assert link in pages or link.startswith(("../strategies/", "../explanation/", "store/results.parquet")), (name, link)
 
 
 def test_tables_have_as_many_cells_as_columns(pages):
@@ -74,7 +82,7 @@ def test_the_index_says_how_much_there_is(pages):
     assert "    compactproofs reproduce\n" in text
     assert "| [max-of-4, 64 tokens](k4.md) | 4 | 151 | 59 | 156 | 80 | 0 | 0 | 22 of 22 |" in text
     assert (
-        "| max-of-4, 64 tokens | 4 | 10.0 min | 2.8 h | - | 5.0 s | - | 2 | 1.00 GiB |" in text
+        "| max-of-4, 64 tokens | 4 | 6.7 min | 2.8 h | 2.0 s | 2.0 min | 2 | 1.00 GiB |" in text
         and "did not record search and counting" in text
         and "Failures" not in text
     )
@@ -86,14 +94,13 @@ def test_what_has_no_bound_is_told(pages):
     assert "Normalised bounds" in pages["k4.md"] and "Normalised bounds" not in pages["k20.md"]
 
 
-def test_the_data_hold_every_row(pages):
-    source = f"FROM '{pages['bounds.parquet']}'"
-    found = duckdb.sql(f"SELECT config, count(*), count(DISTINCT seed) {source} GROUP BY ALL ORDER BY ALL").fetchall()
-    assert found == [("k20", 6, 2), ("k4", 236, 4)]
-    columns = "correct_at_least, lower, status, accuracy_correct"
-    count = int(0.953067 * 1.002 * TOTAL)
-    cubic = duckdb.sql(f"SELECT {columns} {source} WHERE config = 'k4' AND seed = 2 AND label = 'cubic'").fetchall()
-    assert cubic == [(str(count), count / TOTAL, "proven", str(CORRECT))]
+def test_a_packed_store_gives_the_same_pages(out, pages, tmp_path):
+    (tmp_path / "store").mkdir()
+    assert pack(out, tmp_path / "store" / "results.parquet") == 236 + 6 + 2 + 2
+    assert b"/somewhere" not in (tmp_path / "store" / "results.parquet").read_bytes()
+    again = write_pages(tmp_path / "store", tmp_path / "pages", command="compactproofs reproduce")
+    assert {path.name: path.read_text() for path in again} == pages
+    assert pack(tmp_path / "store", tmp_path / "again.parquet") == 246
 
 
 def test_the_summary_has_a_row_for_each_strategy(pages):
@@ -109,15 +116,15 @@ def test_models_stand_beside_the_published_statistics(pages):
 
 @pytest.mark.slow
 def test_the_same_results_give_the_same_pages(tmp_path):
-    folder_of(tmp_path, *(rows_of(seed, FEW[1:]) for seed in range(3)))
-    first, second = (write_pages(tmp_path, tmp_path / name, command="x") for name in "ab")
+    store_of(tmp_path, *(rows_of(seed, FEW[1:]) for seed in range(3)))
+    first, second = (write_pages(tmp_path / "results", tmp_path / name, command="x") for name in "ab")
     for one, other in zip(first, second, strict=True):
-        assert one.suffix == ".parquet" or one.read_text() == other.read_text(), one.name
+        assert one.read_text() == other.read_text(), one.name
 
 
 def test_a_false_bound_is_an_alarm(tmp_path, texts):
     rows = changed(rows_of(0, FEW), "cubic", correct_at_least=str(CORRECT + 1))
-    folder_of(tmp_path, changed(rows, BEST, "published", correct_at_least=str(TOTAL - 899)))
+    store_of(tmp_path, changed(rows, BEST, "published", correct_at_least=str(TOTAL - 899)))
     found = texts()
     for name in ("index.md", "k4.md", "agreement.md"):
         assert "**1 bound must be false" in found[name]
@@ -127,8 +134,8 @@ def test_a_false_bound_is_an_alarm(tmp_path, texts):
 def test_failures_and_repetitions_are_told(tmp_path, texts):
     rows = changed(rows_of(0, FEW), "cubic", status="failed", reason="ValueError: a | b", lower=None, correct_at_least=None)
     broken = row(model="max-of-4-v64-seed9.safetensors", status="failed", reason="unreadable", plan="p", version="0.1.0")
-    older = [r for r in rows_of(1, FEW, version="0.0.9", plan="q", lower=0.1) if r["label"] == "cubic"]
-    folder_of(tmp_path, rows, [broken], rows_of(1, FEW), older)
+    older = [r for r in rows_of(1, FEW, version="0.0.9", plan="q", seconds_allowed=5.0, lower=0.1) if r["label"] == "cubic"]
+    store_of(tmp_path, rows, [broken], rows_of(1, FEW), older)
     found = texts()
     assert "| max-of-4-v64-seed0.safetensors | `cubic` | ValueError: a \\| b |" in found["index.md"]
     assert "the model as a whole | unreadable" in found["index.md"] and "1 row of other sweeps" in found["index.md"]
@@ -136,8 +143,10 @@ def test_failures_and_repetitions_are_told(tmp_path, texts):
 
 
 def test_an_unfinished_sweep_of_strange_models_has_pages(tmp_path):
-    folder_of(tmp_path, rows_of(0, FEW[:1], accuracy=None, singular_ratio=None, n_ctx=3), rows_of(1, FEW[:1], n_ctx=3))
-    found = {path.name: path.read_text() for path in write_pages(tmp_path, tmp_path / "pages", command="x") if path.suffix == ".md"}
+    store_of(tmp_path, rows_of(0, FEW[:1], accuracy=None, singular_ratio=None, n_ctx=3), rows_of(1, FEW[:1], n_ctx=3))
+    found = {
+        path.name: path.read_text() for path in write_pages(tmp_path / "results", tmp_path / "pages", command="x") if path.suffix == ".md"
+    }
     assert "nothing was published about this configuration" in found["agreement.md"] and "No statistics" in found["models.md"]
     assert "Unknown for 1 model." in found["k4.md"]
 
@@ -147,10 +156,9 @@ def test_without_results_the_message_says_what_to_do(tmp_path):
         write_pages(tmp_path, tmp_path / "pages", command="compactproofs reproduce")
 
 
-@pytest.mark.parametrize(("name", "text"), [("timings.json", "["), ("timings.json", "[1]"), ("statistics/k4.json", '[{"model": 1}]')])
-def test_broken_files_are_named(tmp_path, name, text):
-    folder_of(tmp_path, rows_of(0, FEW[:1]))
-    (tmp_path / "statistics").mkdir()
-    (tmp_path / name).write_text(text)
-    with pytest.raises(ReportError, match=name.split("/")[-1]):
-        write_pages(tmp_path, tmp_path / "pages", command="x")
+@pytest.mark.parametrize("text", ["[", "[1]", '{"models": "many"}', "null"])
+def test_damaged_records_of_runs_are_named(tmp_path, text):
+    store = store_of(tmp_path, rows_of(0, FEW[:1]))
+    write_part(store / "run-k4-x.parquet", [row(kind="run", folder="/somewhere/k4", data=text)])
+    with pytest.raises(ResultsError, match="remove the parts that begin with run-k4"):
+        write_pages(store, tmp_path / "pages", command="x")

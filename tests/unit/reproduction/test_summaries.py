@@ -1,20 +1,18 @@
 """Numbers derived from synthetic sweeps, without pages and figures."""
 
-import duckdb
 import pytest
 
-from compactproofs.reports.published import published_for
-from compactproofs.reproduction.agreement import agreement
-from compactproofs.reproduction.comparison import compare
-from compactproofs.reproduction.figures import frontier
-from compactproofs.reproduction.fits import clouds
-from compactproofs.reproduction.groups import LEGEND, TABLE_1
-from compactproofs.reproduction.soundness import excess
-from compactproofs.reproduction.summaries import read_configuration, read_configurations
-from compactproofs.reproduction.tables import lengths_table, table_1
-from compactproofs.reproduction.timings import timing
+from compactproofs.results.published import published_for
 from compactproofs.strategies.subcubic import QueryHandling
-from synthetic_sweeps import ALL, BEST, CORRECT, TOTAL, changed, folder_of, rows_of
+from compactproofs_experiments.reproduction.agreement import agreement
+from compactproofs_experiments.reproduction.comparison import compare
+from compactproofs_experiments.reproduction.fits import clouds
+from compactproofs_experiments.reproduction.groups import LEGEND, TABLE_1
+from compactproofs_experiments.reproduction.soundness import excess
+from compactproofs_experiments.reproduction.summaries import read_configurations
+from compactproofs_experiments.reproduction.tables import lengths_table, table_1
+from compactproofs_experiments.reproduction.timings import timing
+from synthetic_sweeps import ALL, BEST, CORRECT, TOTAL, changed, configuration_of, rows_of, store_of
 
 DROP = str(QueryHandling.DROP)
 FEW = [s for s in ALL if s.family in ("brute-force", "cubic") or s.label == BEST]
@@ -22,7 +20,7 @@ FEW = [s for s in ALL if s.family in ("brute-force", "cubic") or s.label == BEST
 
 @pytest.fixture(scope="module")
 def k4(tmp_path_factory):
-    return read_configuration(folder_of(tmp_path_factory.mktemp("out"), *(rows_of(seed) for seed in range(4))))
+    return configuration_of(store_of(tmp_path_factory.mktemp("out"), *(rows_of(seed) for seed in range(4))))
 
 
 def test_table_1_has_the_rows_of_the_paper(k4):
@@ -49,7 +47,7 @@ def test_comparisons_measure_distances(k4):
 
 
 def test_brute_force_out_of_reach_is_compared_as_an_estimate(tmp_path):
-    c = read_configuration(folder_of(tmp_path, *(rows_of(seed, FEW, n_ctx=20, sampled=True) for seed in range(2)), name="k20"))
+    c = configuration_of(store_of(tmp_path, *(rows_of(seed, FEW, n_ctx=20, sampled=True) for seed in range(2)), name="k20"))
     found = {x.published.label: x for x in compare(c)}
     assert found["brute-force"].estimated and found["brute-force"].ours.mean == 0.998 and not found["cubic"].estimated
 
@@ -58,7 +56,7 @@ def test_disagreements_are_grouped_by_their_choices(tmp_path):
     models = [rows_of(seed) for seed in range(4)]
     for label in [p.label for p in published_for(4, 64) if p.label.endswith(DROP) and p.choices[0] == "max_diff_exact"]:
         models = [changed(rows, label, "published", lower=0.95 + 0.001 * n) for n, rows in enumerate(models)]
-    found = agreement(read_configuration(folder_of(tmp_path, *models)))
+    found = agreement(configuration_of(store_of(tmp_path, *models)))
     (group,) = found.disagreements
     assert (len(group.members), group.described, group.higher) == (10, 10, True)
     assert group.description == f"query handling `{DROP}`, direct path `max_diff_exact`"
@@ -69,7 +67,7 @@ def test_disagreements_are_grouped_by_their_choices(tmp_path):
 
 def test_where_the_models_differ_no_version_is_blamed(tmp_path):
     models = [changed(changed(rows_of(seed), BEST, "published", lower=0.2), "cubic", None, lower=0.5) for seed in range(4)]
-    groups = {group.handling: group for group in agreement(read_configuration(folder_of(tmp_path, *models))).disagreements}
+    groups = {group.handling: group for group in agreement(configuration_of(store_of(tmp_path, *models))).disagreements}
     assert "on the same weights" in groups[None].cause and "it may be the models" in groups["mean_query+diff"].cause
     assert not groups[None].higher and not groups["mean_query+diff"].models_alike
 
@@ -79,7 +77,7 @@ def test_a_difference_next_to_nothing_is_agreement_however_small_the_spread(tmp_
     tiny = [p for p in published_for(4, 64) if p.choices[:1] == ("svd_query+max_diff",)]
     for label in [p.label for p in tiny]:
         models = [changed(rows, label, "published", lower=0.0005) for rows in models]
-    found = agreement(read_configuration(folder_of(tmp_path, *models)))
+    found = agreement(configuration_of(store_of(tmp_path, *models)))
     assert found.disagreements == [] and found.agreeing == len(found.compared)
     assert sum(not c.near for c in found.compared) == len(tiny) == 20
 
@@ -87,7 +85,7 @@ def test_a_difference_next_to_nothing_is_agreement_however_small_the_spread(tmp_
 def test_a_false_bound_is_found_in_exact_integers(tmp_path):
     models = [changed(rows_of(seed, FEW), "cubic", correct_at_least=str(CORRECT + seed)) for seed in (0, 1)]
     models[1] = changed(models[1], BEST, "published", correct_at_least=str(TOTAL - 899))
-    c = read_configuration(folder_of(tmp_path, *models))
+    c = configuration_of(store_of(tmp_path, *models))
     sound, published = excess(c, sound=True), excess(c, sound=False)
     assert (sound.bounds, sound.against_exact, sound.exceeding, sound.models, sound.labels) == (6, 6, 1, 1, ("cubic",))
     assert (published.bounds, published.exceeding, published.labels) == (2, 1, (BEST,))
@@ -95,20 +93,20 @@ def test_a_false_bound_is_found_in_exact_integers(tmp_path):
 
 def test_sampled_accuracies_and_trivial_certificates_refute_nothing(tmp_path):
     sampled = {"n_ctx": 20, "sampled": True}
-    folder_of(tmp_path, rows_of(0, FEW, **sampled), rows_of(1, FEW, **sampled, correct_at_most=str(64**20)), name="k20")
-    found = excess(read_configuration(tmp_path / "results" / "k20"), sound=True)
+    store_of(tmp_path, rows_of(0, FEW, **sampled), rows_of(1, FEW, **sampled, correct_at_most=str(64**20)), name="k20")
+    found = excess(configuration_of(tmp_path / "results"), sound=True)
     assert (found.bounds, found.against_exact, found.against_certificate, found.exceeding) == (4, 0, 2, 0)
 
 
 def test_an_upper_bound_below_the_exact_count_is_found(tmp_path):
-    c = read_configuration(
-        folder_of(tmp_path, rows_of(0, FEW, correct_at_most=str(CORRECT - 1)), rows_of(1, FEW, correct_at_most=str(CORRECT)))
+    c = configuration_of(
+        store_of(tmp_path, rows_of(0, FEW, correct_at_most=str(CORRECT - 1)), rows_of(1, FEW, correct_at_most=str(CORRECT)))
     )
     assert agreement(c).upper_bounds_too_small == 1
 
 
 def test_unknown_accuracies_are_left_out_of_normalised_bounds(tmp_path):
-    c = read_configuration(folder_of(tmp_path, rows_of(0, FEW, accuracy=None), rows_of(1, FEW)))
+    c = configuration_of(store_of(tmp_path, rows_of(0, FEW, accuracy=None), rows_of(1, FEW)))
     assert len(c.normalised(c.find("cubic", None))) == 1 and len(c.find("cubic", None).bounds) == 2
 
 
@@ -126,25 +124,12 @@ def test_time_is_taken_apart_where_it_was_recorded(k4):
 
 
 def test_search_and_counting_are_parts_of_a_proof(tmp_path):
-    folder = folder_of(tmp_path, rows_of(0, FEW), rows_of(1, FEW, search_seconds=0.1, counting_seconds=0.3))
-    found = timing(read_configuration(folder), {})
+    folder = store_of(tmp_path, rows_of(0, FEW), rows_of(1, FEW, search_seconds=0.1, counting_seconds=0.3))
+    found = timing(configuration_of(folder), {})
     assert (found.search, found.counting, found.proof) == pytest.approx((0.2, 0.6, 4 * 0.5 - 0.8))
 
 
-def test_results_without_the_time_of_search_and_counting_can_be_read(tmp_path):
-    folder = folder_of(tmp_path, rows_of(0, FEW))
-    duckdb.sql(f"COPY (SELECT * EXCLUDE (search_seconds, counting_seconds) FROM '{folder}/0.parquet') TO '{folder}/1.parquet'")
-    (folder / "0.parquet").unlink()
-    found = timing(read_configuration(folder), {})
-    assert (found.search, found.counting, found.proof) == (None, None, 1.0)
-
-
-def test_the_frontier_has_what_no_shorter_proof_beats():
-    assert frontier([(3.0, 0.5), (1.0, 0.2), (2.0, 0.6), (1.0, 0.3), (4.0, 0.7)]) == [(1.0, 0.3), (2.0, 0.6), (4.0, 0.7)]
-
-
 def test_configurations_come_by_length_and_nothing_from_nowhere(tmp_path):
-    folder_of(tmp_path, rows_of(0, FEW, n_ctx=20, sampled=True), name="k20")
-    folder_of(tmp_path, rows_of(0, FEW))
-    (tmp_path / "results" / "k5").mkdir()
+    store_of(tmp_path, rows_of(0, FEW, n_ctx=20, sampled=True), name="k20")
+    store_of(tmp_path, rows_of(0, FEW))
     assert [c.name for c in read_configurations(tmp_path / "results")] == ["k4", "k20"] and read_configurations(tmp_path / "none") == []

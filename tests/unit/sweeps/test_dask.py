@@ -11,9 +11,9 @@ import pytest
 
 import compactproofs as cp
 from compactproofs.errors import SweepError
+from compactproofs.results.store import open_results
 from compactproofs.strategies.cubic import Cubic
 from compactproofs.sweeps.executors import DaskScheduler
-from compactproofs.sweeps.parts import open_results
 from compactproofs.sweeps.plan import plan_sweep
 from compactproofs.sweeps.sweep import run_plan
 from models import random_weights

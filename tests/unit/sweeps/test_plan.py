@@ -23,9 +23,21 @@ def test_the_digest_changes_with_everything_that_changes_results_and_with_nothin
         Work((Cubic(), cp.Subcubic())),
         Work((Cubic(), cp.Subcubic(query_handling="mean_query+diff"))),
         Work((Cubic(), cp.Subcubic(query_handling="mean_query+diff", repaired=False))),
+        Work((Cubic(), BruteForce()), task=cp.MaxOfK(3, 5)),
+        Work((Cubic(), BruteForce()), documents=("statistics",)),
+        Work((Cubic(), BruteForce()), documents=("statistics",), ablation_samples=5),
     ]
     digests = {base.digest, *(work.digest for work in others)}
     assert len(digests) == 1 + len(others) and all(len(digest) == 12 for digest in digests)
+
+
+def test_the_plan_changes_with_what_changes_a_row():
+    base = Work((Cubic(), BruteForce()))
+    assert base.plan == Work((Cubic(),)).plan == Work((), documents=("tables",), ablation_samples=3).plan
+    assert Work((Cubic(),), seconds=1.0).plan != base.plan != Work((Cubic(),), task=cp.MaxOfK(3, 5)).plan
+    assert base.measuring == Work((Cubic(),), seconds=1.0).measuring != Work((Cubic(),), ablation_samples=3).measuring
+    with pytest.raises(SweepError, match="known: statistics"):
+        Work((), documents=("gossip",))
 
 
 def test_a_plan_finds_models_in_folders_of_folders(tmp_path):
@@ -35,7 +47,7 @@ def test_a_plan_finds_models_in_folders_of_folders(tmp_path):
     (tmp_path / "readme.txt").write_text("not a model")
     (tmp_path / ".hidden.safetensors").write_text("not finished")
     plan = plan_sweep(tmp_path)
-    assert [plan.name(model) for model in plan.models] == ["b.safetensors", "inner/a.safetensors"]
+    assert [plan.place(model).model for model in plan.models] == ["b.safetensors", "inner/a.safetensors"]
     assert len(plan.work.strategies) == len(cp.strategies())
 
 

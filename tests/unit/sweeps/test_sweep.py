@@ -13,15 +13,16 @@ import pytest
 from safetensors.numpy import save_file
 
 import compactproofs as cp
-from compactproofs.errors import SweepError
+from compactproofs.errors import ResultsError, SweepError
 from compactproofs.model.config import Told
+from compactproofs.results.store import open_results
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.cubic import Cubic
 from compactproofs.strategies.registry import strategy
 from compactproofs.sweeps.executors import LocalPool
-from compactproofs.sweeps.parts import open_results
 from compactproofs.sweeps.plan import plan_sweep
-from compactproofs.sweeps.sweep import _Keeper, run_plan
+from compactproofs.sweeps.survey import Missing
+from compactproofs.sweeps.sweep import _Keeper, export_csv, run_plan
 from compactproofs.sweeps.work import prove_model
 from models import random_weights
 from sweep_strategies import Environment, Kills, Raises
@@ -161,7 +162,7 @@ def test_file_names_that_are_not_utf_8_have_rows(models, tmp_path):
     ]
     assert r"bad\udcff.safetensors is not a readable safetensors file" in found[0][3]
     assert counts(run_plan(plan_sweep(folder, ["cubic"]), out, _NoWorkers())) == (0, 2, 1)
-    with pytest.raises(SweepError, match="whose name is not UTF-8"):
+    with pytest.raises(ResultsError, match="whose name is not UTF-8"):
         run_plan(plan_sweep(models, ["cubic"]), tmp_path / os.fsdecode(b"out\xff"), LocalPool(1))
 
 
@@ -192,7 +193,7 @@ def test_a_file_that_changes_while_it_is_proven_about_is_not_given_the_old_rows(
     out.mkdir()
     rows = prove_model(plan.work, random_weights(0))
     cp.save(random_weights(9), models / "seed0.safetensors")
-    keeper.keep(models / "seed0.safetensors", rows)
+    keeper.keep(Missing(models / "seed0.safetensors", plan.work), rows)
     (row,) = results(out)
     assert row[2] == "failed" and "changed while it was proven about" in row[3]
 
@@ -210,7 +211,7 @@ def test_a_truncated_part_is_done_again(models, tmp_path):
     plan, out = plan_sweep(models, ["cubic"]), tmp_path / "out"
     run_plan(plan, out, LocalPool(1))
     expected = results(out)
-    broken = sorted(out.iterdir())[1]
+    broken = sorted(out.glob("*.parquet"))[1]
     broken.write_bytes(broken.read_bytes()[:500])
     assert counts(run_plan(plan, out, LocalPool(1))) == (1, 3, 0)
     assert results(out) == expected
@@ -340,3 +341,50 @@ def plan_sweep_of(*strategies, **parameters):
 class _NoWorkers(LocalPool):
     def open(self):
         raise AssertionError("nothing is missing, so no workers are needed")
+
+
+def test_what_is_there_is_not_computed_again_whatever_else_is_asked(models, tmp_path):
+    out = tmp_path / "out"
+    assert counts(run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, LocalPool(1))) == (4, 0, 0)
+    assert counts(run_plan(plan_sweep(models, ["cubic"]), out, _NoWorkers())) == (0, 4, 0)
+    before = results(out, "model, label, seconds, search_seconds")
+    more = plan_sweep(models, ["cubic", Raises(), "threshold-cubic"])
+    assert counts(run_plan(more, out, LocalPool(1))) == (0, 0, 4)
+    found = results(out, "model, label, seconds, search_seconds")
+    assert set(before) < set(found) and len(found) == 16  # the bounds that were there are still those
+    assert {row[0] for row in results(out, "DISTINCT accuracy_method")} == {"brute-force"}
+    assert export_csv(more, out, tmp_path / "r.csv") == 12
+
+
+def test_documents_are_rows_beside_the_proofs(models, tmp_path):
+    out = tmp_path / "out"
+    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    measured = plan_sweep(models, ["cubic"], documents=("statistics", "tables"), ablation_samples=10)
+    assert counts(run_plan(measured, out, LocalPool(1))) == (4, 0, 0)
+    assert counts(run_plan(measured, out, _NoWorkers())) == (0, 4, 0)
+    assert len(results(out)) == 4
+    with open_results(out) as connection:
+        found = connection.sql("SELECT kind, count(*), count(DISTINCT model) FROM part GROUP BY ALL ORDER BY ALL").fetchall()
+        statistics = connection.sql("SELECT data FROM part WHERE kind = 'statistics' AND model = 'seed0.safetensors'").fetchall()
+    assert found == [("proof", 4, 4), ("statistics", 4, 4), ("tables", 4, 4)]
+    assert json.loads(statistics[0][0]) == cp.interpret(random_weights(0), samples=10).statistics
+
+
+def test_two_sweeps_with_other_strategies_at_the_same_time_show_each_row_once(models, tmp_path):
+    out = tmp_path / "out"
+    one, other = plan_sweep(models, ["cubic", "brute-force"]), plan_sweep(models, ["cubic", "threshold-cubic"])
+    for plan in (one, other):  # neither knew of the other
+        run_plan(plan, tmp_path / plan.work.digest, LocalPool(1))
+    out.mkdir()
+    for plan in (one, other):
+        for part in (tmp_path / plan.work.digest).glob("*.parquet"):
+            part.rename(out / part.name)
+    assert len(results(out)) == 12 and counts(run_plan(one, out, _NoWorkers())) == (0, 4, 0)
+
+
+def test_a_failure_of_the_whole_model_goes_when_it_is_tried_again(models, tmp_path):
+    plan, out = plan_sweep(models, [Kills(3), Cubic()]), tmp_path / "out"
+    assert counts(run_plan(plan, out, LocalPool(1))) == (0, 0, 4)
+    assert counts(run_plan(plan, out, _NoWorkers())) == (0, 4, 0) and len(results(out)) == 4
+    assert counts(run_plan(plan_sweep(models, [Cubic()]), out, LocalPool(1), retry_failed=True)) == (4, 0, 0)
+    assert [row[1:3] for row in results(out)] == [("cubic", "proven")] * 4

@@ -1,0 +1,39 @@
+"""What is measured of a model besides bounds and accuracy, as JSON: statistics and mechanism, the proof explorer, the tables."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from compactproofs.interpretation import interpret
+from compactproofs.interpretation.explorer import EXPLORED, direct_tables, explore
+from compactproofs.model.weights import Weights
+from compactproofs.results.schema import EXPLORER, MECHANISM, STATISTICS, TABLES
+from compactproofs.strategies.base import Request
+from compactproofs.strategies.registry import strategy
+from compactproofs.strategies.shared import Shared
+from compactproofs.sweeps.plan import Work
+
+
+def documents(work: Work, weights: Weights, shared: Shared) -> dict[str, tuple[Any, float]]:
+    """The documents that are asked for, each with the seconds it took."""
+    found: dict[str, tuple[Any, float]] = {}
+    if {STATISTICS, MECHANISM} & set(work.documents):
+        measured = interpret(weights, samples=work.ablation_samples).as_json()
+        seconds = measured.pop("seconds")
+        found[STATISTICS] = measured.pop("statistics"), seconds
+        found[MECHANISM] = {name: measured[name] for name in ("histograms", "arrays", "ablations")}, seconds
+    if EXPLORER in work.documents:
+        started = time.perf_counter()
+        request = Request(weights, work.task_for(weights), seconds=work.seconds, memory=shared)
+        found[EXPLORER] = explore(weights, [strategy(label) for label in EXPLORED], request), time.perf_counter() - started
+    if TABLES in work.documents:
+        found[TABLES] = {name: _rows(table) for name, table in direct_tables(weights).items()}, 0.0
+    return {name: found[name] for name in work.documents}
+
+
+def _rows(table: np.ndarray) -> list[list[float]]:
+    """Nine digits are enough to have every float32 number back."""
+    return [[float(f"{x:.9g}") for x in row] for row in table.tolist()]
