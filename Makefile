@@ -15,10 +15,11 @@ test: .venv/.dev           ## the whole test suite
 test-slow: .venv/.dev      ## long-running statistical and training tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
-check: .venv/.dev docs     ## lint, format, types, strict documentation build
+check: .venv/.dev docs     ## lint, format, types, import contracts, strict documentation build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 docs: .venv/.dev           ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site

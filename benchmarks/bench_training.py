@@ -2,8 +2,8 @@
 
 import time
 
-from compactproofs.model.training import Recipe
-from compactproofs.model.training.batched import train_group
+from compactproofs.training import Recipe
+from compactproofs.training.batched import train_group
 
 STEPS = 150
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import compactproofs
-from compactproofs.model.training import Recipe, train_seeds
+from compactproofs.training import Recipe, train_seeds
 
 SEED = 123
 RECIPES = {

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from compactproofs.measuring import Accuracy, accuracy
     from compactproofs.model.files import from_transformer_lens, load, save
     from compactproofs.model.forward import forward
-    from compactproofs.model.training import train
     from compactproofs.model.weights import Weights
     from compactproofs.model.zoo import zoo
+    from compactproofs.proof import Proof
     from compactproofs.proving import prove, prove_many
-    from compactproofs.strategies.base import Proof
     from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.registry import strategies
     from compactproofs.strategies.subcubic import Subcubic
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from compactproofs.sweeps.sweep import SweepSummary, sweep
     from compactproofs.tasks import MaxOfK
     from compactproofs.tasks.question import Question
+    from compactproofs.training import train
     from compactproofs.version import __version__
 
 __all__ = [
@@ -90,7 +90,7 @@ _HOME = {
     "Interpretation": "compactproofs.interpretation",
     "Ledger": "compactproofs.ledger.ledger",
     "MaxOfK": "compactproofs.tasks",
-    "Proof": "compactproofs.strategies.base",
+    "Proof": "compactproofs.proof",
     "Question": "compactproofs.tasks.question",
     "Subcubic": "compactproofs.strategies.subcubic",
     "SweepSummary": "compactproofs.sweeps.sweep",
@@ -118,7 +118,7 @@ _HOME = {
     "save": "compactproofs.model.files",
     "summarise": "compactproofs.interpretation",
     "sweep": "compactproofs.sweeps.sweep",
-    "train": "compactproofs.model.training",
+    "train": "compactproofs.training",
     "verify": "compactproofs.ledger.verify",
     "zoo": "compactproofs.model.zoo",
 }

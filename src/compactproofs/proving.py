@@ -12,7 +12,8 @@ from compactproofs.cores import available_cores
 from compactproofs.counting.brute_force import Progress
 from compactproofs.errors import InfeasibleError, StrategyError
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, Proof, Request
+from compactproofs.proof import Proof
+from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named

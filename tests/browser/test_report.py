@@ -1,10 +1,11 @@
 """The report in a real browser: nothing on the console, figures drawn, the explorer reacts, small and wide windows."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
-from compactproofs.reports.collect import collect
+from compactproofs.reports.collect import collect, report_work
 from compactproofs.reports.page import page
 from compactproofs.strategies.registry import strategy
 from models import mostly_right
@@ -18,11 +19,9 @@ STRATEGIES = ["brute-force", "cubic", "subcubic/max_diff_exact/svd/envelope", "t
 
 
 @pytest.fixture(scope="module")
-def results():
-    return [
-        collect(mostly_right(seed, v=6, noise=0.5), f"model {seed}", strategies=[strategy(name) for name in STRATEGIES])
-        for seed in range(4)
-    ]
+def results(tmp_path_factory):
+    work, store = report_work(strategies=[strategy(name) for name in STRATEGIES]), tmp_path_factory.mktemp("store")
+    return [collect(mostly_right(seed, v=6, noise=0.5), Path(f"/somewhere/model {seed}.safetensors"), store, work) for seed in range(4)]
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compactproofs.errors import SweepError
-from compactproofs.model.training.recipe import Recipe
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.registry import DEFAULT, all_strategies
+from compactproofs.training.recipe import Recipe
 
 SEEDS = 151
 """Models per configuration in the paper."""

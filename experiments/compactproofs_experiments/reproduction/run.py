@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from compactproofs.cores import available_cores
-from compactproofs.model.training.runner import train_seeds
 from compactproofs.results.schema import RUN, STATISTICS, row
 from compactproofs.results.store import write_part
 from compactproofs.sweeps.executors import LocalPool
 from compactproofs.sweeps.plan import Plan, Work
 from compactproofs.sweeps.sweep import Progress, run_plan
 from compactproofs.text import as_utf8
+from compactproofs.training.runner import train_seeds
 from compactproofs.version import __version__
 from compactproofs_experiments.reproduction.configurations import SEEDS, Configuration, reproduced_strategies
 

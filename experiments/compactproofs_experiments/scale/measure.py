@@ -21,12 +21,12 @@ from pathlib import Path
 
 import compactproofs as cp
 from compactproofs.cores import THREADS_VARIABLE
-from compactproofs.model.training import Recipe, train_seeds
 from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.sweeps.threads import LIBRARIES, limit_threads
 from compactproofs.tasks import task_for
+from compactproofs.training import Recipe, train_seeds
 from compactproofs_experiments.scale.models import random_weights
 from compactproofs_experiments.scale.page import write_page
 from compactproofs_experiments.scale.records import AXES, BRUTE_FORCE_AXIS, SECONDS, Measurement, Memory, Size, append, beside, read

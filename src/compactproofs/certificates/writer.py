@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
 from compactproofs.ledger.ledger import Ledger
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Request
+from compactproofs.strategies.base import AbstractStrategy, Origin, Request
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubic, ThresholdCubicPooled, ThresholdQuartic
 from compactproofs.strategies.threshold.tabled import Tabled
@@ -27,34 +27,28 @@ from compactproofs.tasks import AbstractTask
 from compactproofs.tasks.question import FLOAT32, REAL, Question
 from compactproofs.version import __version__
 
-if TYPE_CHECKING:
-    from compactproofs.strategies.base import Proof
-
 _SECONDS = 60.0
 """For proofs that stand in for one without a ledger that can be written down, and for the referee."""
 
 
-def certify(proof: Proof, semantics: str = REAL) -> Certificate:
-    """Write a proof down.
+def certify(origin: Origin, at_least: int, at_most: int | None, own: Ledger | None, semantics: str = REAL) -> Certificate:
+    """Write down what has been proven; `own` is the ledger of the proof, if it has one.
 
     The certificate claims just what the checker finds in it. That is at least what was proven, else it is an alarm; for a strategy without
     a ledger of its own (the paper's) a threshold proof stands in that proves at least as much. For `float32-any-order`, a claim about the
     float32 forward pass, the strategy is run again with a margin, and the claim is its own.
     """
     require_semantics(semantics)
-    if proof.origin is None or proof.status == "infeasible":
-        raise CertificateError(f"there is no proof to certify: {proof.reason or 'it was not made by prove'}")
-    strategy, weights, task = proof.origin.strategy, proof.origin.weights, proof.origin.question.task
+    strategy, weights, task, masses = origin.strategy, origin.weights, origin.question.task, origin.question.masses
     require_certifiable(strategy)
     if semantics == FLOAT32:
-        if proof.correct_at_most is not None:
+        if at_most is not None:
             raise CertificateError("upper bounds are certified about the real-number network only")
-        question = Question(task, proof.origin.question.masses, float32_margin(weights, task), FLOAT32)
+        question = Question(task, masses, float32_margin(weights, task), FLOAT32)
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
-    masses = proof.origin.question.masses
     asked = None if masses is None else Question(task, masses)
-    ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=asked), proof.ledger)
-    return _first(ledgers, weights, strategy, proof.correct_at_least, proof.correct_at_most)
+    ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=asked), own)
+    return _first(ledgers, weights, strategy, at_least, at_most)
 
 
 def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -> Iterator[tuple[Ledger, bool]]:

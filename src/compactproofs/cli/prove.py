@@ -28,7 +28,8 @@ from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
     from compactproofs.model.weights import Weights
-    from compactproofs.strategies.base import AbstractStrategy, Proof
+    from compactproofs.proof import Proof
+    from compactproofs.strategies.base import AbstractStrategy
     from compactproofs.tasks import AbstractTask
 
 

@@ -59,7 +59,7 @@ def report(
     inputs = sorted(stored.glob("*.parquet")) if stored is not None else inputs_of(source)
     output = Output(json_path, force=force, inputs=inputs)
     if stored is not None and (seconds, n_heads, normalization) != (None, None, None):
-        raise ReportError(f"{source} holds results, and nothing is proven again: --seconds, --n-heads and --normalization are about models")
+        raise ReportError(f"{source} holds results, nothing is proven again: --seconds, --n-heads and --normalization are about a model")
     require_seconds(20.0 if seconds is None else seconds)
     require_plotly()
     import_duckdb()
@@ -94,6 +94,8 @@ def _store(folder: Path) -> Path | None:
     for place in (folder, folder / "results"):
         if any(place.glob("*.parquet")):
             return place
+    if any(folder.glob("summary.json")) or any(folder.glob("*/summary.json")):
+        raise ReportError(f"{folder} holds results of an earlier edition; make them again with 'compactproofs report MODEL'")
     return None if model_files(folder) else folder
 
 

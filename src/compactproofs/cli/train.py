@@ -36,7 +36,7 @@ def train(
     output = Output(json_path, force=force, inputs=inputs_of(out))
     wanted = parse_seeds(seeds)
     from compactproofs.measuring import accuracy
-    from compactproofs.model.training import Recipe, train_seeds
+    from compactproofs.training import Recipe, train_seeds
 
     recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, d_head=d_head, steps=steps, task=task)
     require_memory(_TABLES * 8 * d_vocab**2, f"measuring the accuracy of {recipe.name}", "choose a smaller --d-vocab")

@@ -12,22 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compactproofs.arrays.arithmetic import Float64
-from compactproofs.bounds.direct_path import DirectPath
-from compactproofs.bounds.low_rank_scores import AttentionError
 from compactproofs.interpretation import sequences
 from compactproofs.interpretation.numbers import Histogram, Statistics, finite, mean_and_std
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic.counting import count_covered
-from compactproofs.strategies.subcubic.entries import Entries
-from compactproofs.strategies.subcubic.gap_bound import attention_bounds, wrong_logit_gap_upper
-from compactproofs.strategies.subcubic.options import QueryHandling
-from compactproofs.strategies.subcubic.search import find_hints
-from compactproofs.strategies.subcubic.workbench import Workbench
+from compactproofs.strategies.subcubic import gap_table
 from compactproofs.tasks import task_for
-
-_CHOICES = DirectPath.MAX_DIFF_EXACT, AttentionError.EXACT_EQKE, QueryHandling.DROP
 
 
 @dataclass(frozen=True)
@@ -60,26 +50,20 @@ class Gaps:
 def gap_distribution(weights: Weights, shared: Shared | None = None) -> Gaps:
     """Search the gaps. Cost: O(d_vocab^2 n_ctx log d_vocab) after the tables."""
     v, k = weights.d_vocab, weights.n_ctx
-    bench = Workbench(weights, Shared(weights, task_for(weights)) if shared is None else shared)
-    hints = find_hints(*_CHOICES, bench)
-    attention = bench.attention(_CHOICES[1], hints.directions, Float64())
-    outputs = bench.outputs(_CHOICES[0], hints.directions, Float64())
-    entries = Entries.applicable(hints.gaps)
-    bound = wrong_logit_gap_upper(_CHOICES[2], attention_bounds(attention, entries), outputs, entries, hints.outputs, Float64())
-    credited = entries.placed(bound < 0.0, into=np.zeros(hints.gaps.shape, dtype=bool))
+    table = gap_table(weights, Shared(weights, task_for(weights)) if shared is None else shared)
     counts = [0] * max(v - 1, 1)
     for m in range(v):
         for c in range(k):
             for query_is_label in (True, False):
                 others = c if query_is_label else c - 1
                 queries = slice(m, m + 1) if query_is_label else slice(0, m if c > 0 else 0)
-                found = hints.gaps[queries, m, c][credited[queries, m, c]]
+                found = table.gaps[queries, m, c][table.works[queries, m, c]]
                 for gap, entries in zip(*(x.tolist() for x in np.unique(found, return_counts=True)), strict=True):
                     counts[gap - 1] += entries * sequences.in_stratum(m, others, k)
     return Gaps(
         histogram=Histogram(np.arange(len(counts) + 1) + 0.5, tuple(counts)),
         without_gap=v**k - sum(counts),
-        covered=count_covered(hints.gaps, credited),
+        covered=table.covered,
         total=v**k,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compactproofs.bounds.low_rank_scores import find_directions
 from compactproofs.interpretation.ablations import DEFAULT_SAMPLES, Ablations, ablations
 from compactproofs.interpretation.attention import AttentionSlopes, attention_slopes
 from compactproofs.interpretation.copying import Copying, copying
@@ -20,7 +21,6 @@ from compactproofs.interpretation.sizes import table_sizes
 from compactproofs.measuring import accuracy
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
-from compactproofs.strategies.subcubic.workbench import Workbench
 from compactproofs.tasks import task_for
 from compactproofs.version import __version__
 
@@ -98,7 +98,7 @@ def interpret(weights: Weights, *, samples: int = DEFAULT_SAMPLES, exact_ablatio
     task = task_for(weights)  # refuses a model without an output for every token
     with np.errstate(all="ignore"):
         shared = Shared(weights, task)
-        directions = Workbench(weights, shared).directions()
+        directions = find_directions(weights)
         factors = residual_factors(weights, directions)
         singular, slopes, copied = singular_structure(weights), attention_slopes(weights), copying(weights)
         gaps, resampled = gap_distribution(weights, shared), resampling(factors)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from threading import Event
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from compactproofs.arrays.rounding import round_down, round_up
 from compactproofs.budget import Budget
 from compactproofs.counting.brute_force import Progress
 from compactproofs.errors import StrategyError
@@ -19,11 +17,7 @@ from compactproofs.ledger.ledger import Ledger
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask, MaxOfK
-from compactproofs.tasks.question import REAL, Question
-from compactproofs.version import __version__
-
-if TYPE_CHECKING:
-    from compactproofs.certificates.certificate import Certificate
+from compactproofs.tasks.question import Question
 
 
 @dataclass(frozen=True)
@@ -181,112 +175,3 @@ class Origin:
     weights: Weights
     question: Question
     make_ledger: Callable[[], Ledger] | None
-
-
-@dataclass(frozen=True)
-class Proof:
-    """A theorem about one model, or the reason why there is none."""
-
-    strategy: str
-    label: str
-    """Name and parameters in one word."""
-    family: str
-    parameters: dict[str, Any]
-    variant: str | None
-    sound: bool
-    """False only for what the authors' code computes without proving it."""
-    status: str
-    """`proven`; `computed` if the strategy is not sound; `infeasible` with a `reason`, and then the bounds are the trivial ones."""
-    reason: str | None
-    correct_at_least: int
-    """Sequences proven correct."""
-    correct_at_most: int | None
-    """Sequences not proven wrong; None if no upper bound was asked for."""
-    total: int
-    """Sequences in all."""
-    length: ProofLength
-    seconds: float
-    """Wall time of the proof on this machine, without compiling."""
-    search_seconds: float
-    """How much of it was looking for hints."""
-    counting_seconds: float
-    """How much of it was counting sequences, summed over threads."""
-    compile_seconds: float
-    """Compiling, which is needed once on a machine and is not part of `seconds`."""
-    arithmetic: str
-    theorem: str
-    """The claim in words."""
-    assumptions: tuple[str, ...]
-    """What was assumed about the model file."""
-    weights_sha256: str
-    version: str = field(default=__version__)
-    origin: Origin | None = field(default=None, repr=False, compare=False)
-    """What the proof is about, for ledgers and certificates."""
-
-    @property
-    def lower(self) -> float:
-        """Proven accuracy, rounded down."""
-        return round_down(Fraction(self.correct_at_least, self.total))
-
-    @property
-    def upper(self) -> float | None:
-        """Proven upper bound on accuracy, rounded up."""
-        return None if self.correct_at_most is None else round_up(Fraction(self.correct_at_most, self.total))
-
-    @property
-    def flops(self) -> int:
-        return self.length.flops
-
-    @property
-    def integer_ops(self) -> int:
-        return self.length.integer_ops
-
-    @property
-    def unexplained_dimensions(self) -> int:
-        return self.length.unexplained_dimensions
-
-    @cached_property
-    def ledger(self) -> Ledger | None:
-        """What a threshold proof is: parts and terms, to look at, to save, to improve by hand. None for the paper's strategies."""
-        return None if self.origin is None or self.origin.make_ledger is None else self.origin.make_ledger()
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The proof written down for the stand-alone checker. Checking it once takes some time; it is kept."""
-        return self.certify()
-
-    def certify(self, semantics: str = REAL) -> Certificate:
-        """A certificate about the real-number network, or (`float32-any-order`) about its float32 forward pass with a count of its own."""
-        from compactproofs.certificates.writer import certify
-
-        return certify(self, semantics)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "strategy": self.strategy,
-            "label": self.label,
-            "family": self.family,
-            "parameters": self.parameters,
-            "variant": self.variant,
-            "sound": self.sound,
-            "status": self.status,
-            "reason": self.reason,
-            "lower": self.lower,
-            "upper": self.upper,
-            "correct_at_least": str(self.correct_at_least),
-            "correct_at_most": None if self.correct_at_most is None else str(self.correct_at_most),
-            "total": str(self.total),
-            "flops": self.flops,
-            "flops_breakdown": self.length.flops_breakdown,
-            "integer_ops": self.integer_ops,
-            "unexplained_dimensions": self.unexplained_dimensions,
-            "seconds": self.seconds,
-            "search_seconds": self.search_seconds,
-            "counting_seconds": self.counting_seconds,
-            "compile_seconds": self.compile_seconds,
-            "arithmetic": self.arithmetic,
-            "theorem": self.theorem,
-            "assumptions": list(self.assumptions),
-            "weights_sha256": self.weights_sha256,
-            "version": self.version,
-        }

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from compactproofs.measuring import Accuracy
 from compactproofs.model.weights import Weights
+from compactproofs.proof import Proof
 from compactproofs.results.schema import Row, failure
-from compactproofs.strategies.base import AbstractStrategy, Proof
+from compactproofs.strategies.base import AbstractStrategy
 from compactproofs.sweeps.plan import Work
 from compactproofs.tasks.question import Question
 

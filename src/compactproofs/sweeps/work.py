@@ -54,7 +54,7 @@ def prove_model(
         found.append(columns)
         if progress is not None:
             progress(len(found), len(work.strategies))
-    if not measured:
+    if not measured and work.strategies:
         try:
             measured = _measured(work, weights, shared)
         except Exception as error:

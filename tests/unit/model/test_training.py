@@ -13,8 +13,8 @@ import compactproofs as cp
 from command import started
 from compactproofs.errors import InfeasibleError, ModelError, TaskError
 from compactproofs.model.files import training_record
-from compactproofs.model.training import Recipe, train_seeds
-from compactproofs.model.training.recipe import derived_seed
+from compactproofs.training import Recipe, train_seeds
+from compactproofs.training.recipe import derived_seed
 from models import random_weights
 
 torch = pytest.importorskip("torch")
@@ -26,7 +26,7 @@ SMALL = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=40, batch_size=32
 
 
 def test_a_seed_gives_the_same_weights_alone_and_among_others():
-    from compactproofs.model.training.batched import train_group
+    from compactproofs.training.batched import train_group
 
     recipe = Recipe(n_ctx=4, d_vocab=64, steps=30)
     alone = train_group(recipe, [5])[0]
@@ -46,7 +46,7 @@ def test_workers_and_groups_do_not_change_the_weights():
 
 def test_the_gradient_is_that_of_the_reference_forward_pass():
     """The batched loss equals cross-entropy of the numpy forward pass, for rectangular heads too."""
-    from compactproofs.model.training.batched import _losses, initial_parameters
+    from compactproofs.training.batched import _losses, initial_parameters
 
     recipe = replace(SMALL, d_model=6, d_head=5)
     parameters = initial_parameters(recipe, [0, 1])
@@ -61,7 +61,7 @@ def test_the_gradient_is_that_of_the_reference_forward_pass():
 
 
 def test_initial_weights_have_the_papers_distribution():
-    from compactproofs.model.training.batched import initial_parameters
+    from compactproofs.training.batched import initial_parameters
 
     parameters = initial_parameters(Recipe(n_ctx=4, d_vocab=64), range(20))
     everything = torch.cat([p.flatten() for p in parameters.values()])
@@ -96,7 +96,7 @@ def test_finished_seeds_are_not_trained_again_and_say_how_they_came_about(tmp_pa
 def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     """kill -9 in the middle: what was finished is whole, the rest is trained, and the result is as if nothing had happened."""
     script = (
-        "from pathlib import Path; from compactproofs.model.training import Recipe, train_seeds\n"
+        "from pathlib import Path; from compactproofs.training import Recipe, train_seeds\n"
         "if __name__ == '__main__':\n"
         "    recipe = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=400, batch_size=32)\n"
         f"    list(train_seeds(recipe, range(32), out=Path({str(tmp_path)!r}), workers=1))\n"
@@ -118,7 +118,7 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
 def test_workers_do_not_outlive_training_that_was_killed(tmp_path):
     marker, main = tmp_path / "training", tmp_path / "main.py"
     main.write_text(
-        "from pathlib import Path; from compactproofs.model.training import Recipe, train_seeds\n"
+        "from pathlib import Path; from compactproofs.training import Recipe, train_seeds\n"
         "if __name__ == '__main__':\n"
         "    recipe = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=10**9, batch_size=32)\n"
         f"    marker = Path({str(marker)!r})\n"

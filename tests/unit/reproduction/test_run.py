@@ -5,9 +5,9 @@ from contextlib import nullcontext
 import pytest
 
 from compactproofs.errors import SweepError
-from compactproofs.model.training.recipe import Recipe
 from compactproofs.results.store import open_results
 from compactproofs.strategies.registry import strategy
+from compactproofs.training.recipe import Recipe
 from compactproofs_experiments.reproduction import run
 from compactproofs_experiments.reproduction.configurations import CONFIGURATIONS, Configuration, configurations, reproduced_strategies
 from compactproofs_experiments.reproduction.run import run_configuration

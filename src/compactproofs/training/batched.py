@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from compactproofs.model.training.recipe import Recipe, derived_seed
+from compactproofs.training.recipe import Recipe, derived_seed
 
 _LOSS_WINDOW = 100
 

@@ -16,13 +16,13 @@ from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, ModelError
 from compactproofs.memory import require_memory
 from compactproofs.model.files import load, save, training_record
-from compactproofs.model.training.recipe import Recipe
 from compactproofs.model.weights import Weights
+from compactproofs.training.recipe import Recipe
 from compactproofs.version import __version__
 from compactproofs.workers import start_worker
 
 if TYPE_CHECKING:
-    from compactproofs.model.training.batched import TrainedTensors
+    from compactproofs.training.batched import TrainedTensors
 
 GROUP_SIZE = 8
 """Seeds trained together: enough to amortise torch's overhead, few enough for the tensors to stay in cache."""
@@ -158,7 +158,7 @@ def _start_worker(counter: Synchronized[int]) -> None:
 
 
 def _train_one(recipe: Recipe, group: Sequence[int]) -> tuple[list[TrainedTensors], float]:
-    from compactproofs.model.training.batched import train_group
+    from compactproofs.training.batched import train_group
 
     def on_step(seeds: int) -> None:
         if _counter is not None:

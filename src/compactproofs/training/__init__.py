@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from compactproofs.errors import TaskError
-from compactproofs.model.training.recipe import Recipe
-from compactproofs.model.training.runner import TrainedModel, train_seeds
 from compactproofs.tasks import AbstractTask, MaxOfK
+from compactproofs.training.recipe import Recipe
+from compactproofs.training.runner import TrainedModel, train_seeds
 
 __all__ = ["Recipe", "TrainedModel", "train", "train_seeds"]
 
