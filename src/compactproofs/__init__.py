@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compactproofs.certificates import Certificate, certify, check
+    from compactproofs.certificates import Certificate, check
     from compactproofs.checker import Verdict
     from compactproofs.errors import CompactProofsError
     from compactproofs.interpretation import Interpretation, interpret, summarise
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from compactproofs.model.forward import forward
     from compactproofs.model.weights import Weights
     from compactproofs.model.zoo import zoo
-    from compactproofs.proof import Proof
+    from compactproofs.proof import Proof, certify
     from compactproofs.proving import prove, prove_many
+    from compactproofs.results.store import open_results
     from compactproofs.strategies.cubic import Cubic
     from compactproofs.strategies.registry import strategies
     from compactproofs.strategies.subcubic import Subcubic
@@ -71,6 +72,7 @@ __all__ = [
     "interpret",
     "load",
     "merge",
+    "open_results",
     "prove",
     "prove_many",
     "save",
@@ -106,13 +108,14 @@ _HOME = {
     "Weights": "compactproofs.model.weights",
     "__version__": "compactproofs.version",
     "accuracy": "compactproofs.measuring",
-    "certify": "compactproofs.certificates",
+    "certify": "compactproofs.proof",
     "check": "compactproofs.certificates",
     "forward": "compactproofs.model.forward",
     "from_transformer_lens": "compactproofs.model.files",
     "interpret": "compactproofs.interpretation",
     "load": "compactproofs.model.files",
     "merge": "compactproofs.ledger.merge",
+    "open_results": "compactproofs.results.store",
     "prove": "compactproofs.proving",
     "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 from compactproofs.results.models import Failure
 from compactproofs.results.schema import FAILED
-from compactproofs.version import __version__
 from compactproofs_experiments.reproduction.agreement import Agreement
 from compactproofs_experiments.reproduction.comparison import FAR, NEGLIGIBLE
 from compactproofs_experiments.reproduction.markdown import NOTHING, count, duration, joined, listed, paragraph, table
@@ -57,7 +54,7 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
                 closer than {NEGLIGIBLE}.
             """),
             _LINKS,
-            f"Computed with compactproofs {versions}. These pages: compactproofs {__version__}, {_environment()}.",
+            f"Computed with compactproofs {versions}{_environments(timings)}.",
             _times(configurations, timings),
             _failures(configurations),
             soundness_section(found),
@@ -73,14 +70,9 @@ def _overview(a: Agreement) -> list[str]:
     return [f"[{c.title}]({c.name}.md)", str(len(c.models)), paper, str(len(c.runs)), *statuses, agreeing]
 
 
-def _environment() -> str:
-    found = [f"Python {platform.python_version()}"]
-    for name in ("numpy", "numba", "duckdb", "matplotlib", "torch"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+def _environments(timings: dict[str, Timing]) -> str:
+    found = sorted({each for timing in timings.values() for each in timing.environments})
+    return f" ({'; '.join(found)})" if found else ""
 
 
 def _times(configurations: Sequence[Configuration], timings: dict[str, Timing]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import platform
 import resource
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +105,20 @@ def run_configuration(
 
 def record(results: Path, models: Path, timings: Timings) -> None:
     """Keep what a run took beside its results."""
-    text = json.dumps(asdict(timings), sort_keys=True)
+    text = json.dumps({**asdict(timings), "environment": environment()}, sort_keys=True)
     entry = row(kind=RUN, folder=as_utf8(str(models.resolve())), version=__version__, written=time.time_ns() // 10**6, data=text)
     write_part(results / f"run-{models.name}-{uuid.uuid4().hex[:12]}.parquet", [entry])
+
+
+def environment() -> str:
+    """The versions of what results depend on."""
+    found = [f"Python {platform.python_version()}"]
+    for name in ("numpy", "numba", "duckdb", "torch"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
 
 
 @dataclass

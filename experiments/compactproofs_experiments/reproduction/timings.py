@@ -37,6 +37,8 @@ class Timing:
     proof: float
     """Interval arithmetic, and whatever else of the proofs is neither search nor counting."""
     counting: float | None
+    environments: tuple[str, ...] = ()
+    """Versions of what the results depend on."""
 
     @property
     def rest(self) -> float | None:
@@ -54,14 +56,17 @@ def read_timings(results: Path) -> dict[str, dict[str, Any]]:
     total: dict[str, dict[str, Any]] = {}
     for name, data in found:
         try:
-            entry = {key: float(value) for key, value in json.loads(data).items()}
+            entry = json.loads(data)
+            environments = {str(entry.pop("environment"))} if "environment" in entry else set()
+            entry = {key: float(value) for key, value in entry.items()}
         except (ValueError, TypeError, AttributeError):
             raise ResultsError(f"{results}: the record of a run is damaged; remove the parts that begin with run-{name}") from None
-        so_far = total.setdefault(name, {})
+        so_far = total.setdefault(name, {"environments": set()})
+        so_far["environments"] |= environments
         for key, value in entry.items():
             most = key in ("workers", "peak_memory_bytes")
             so_far[key] = max(so_far.get(key, 0.0), value) if most else so_far.get(key, 0.0) + value
-    return {name: {k: int(v) if k in _WHOLE else v for k, v in entry.items()} for name, entry in total.items()}
+    return {name: {key: int(value) if key in _WHOLE else value for key, value in entry.items()} for name, entry in total.items()}
 
 
 _WHOLE = ("workers", "models", "training_models", "peak_memory_bytes")
@@ -86,6 +91,7 @@ def timing(configuration: Configuration, recorded: dict[str, Any]) -> Timing:
         search=search,
         proof=max(0.0, whole - (search or 0.0) - (counting or 0.0)),
         counting=counting,
+        environments=tuple(sorted(recorded.get("environments", ()))),
     )
 
 

@@ -2,6 +2,5 @@
 
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.checking import check
-from compactproofs.certificates.writer import certify
 
-__all__ = ["Certificate", "certify", "check"]
+__all__ = ["Certificate", "check"]

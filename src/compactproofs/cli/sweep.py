@@ -59,18 +59,15 @@ def sweep(
     Whatever fails is a row with its reason; the rest goes on.
     """
     output = Output(json_path, force=force, inputs=inputs_of(folder))
-    from compactproofs.errors import SweepError
     from compactproofs.model.config import Told
     from compactproofs.results.store import import_duckdb
-    from compactproofs.sweeps.executors import AbstractWorkers, DaskScheduler, LocalPool
+    from compactproofs.sweeps.executors import DaskScheduler, workers_of
     from compactproofs.sweeps.plan import plan_sweep
     from compactproofs.sweeps.sweep import export_csv, run_plan
 
-    if workers is not None and scheduler is not None:
-        raise SweepError("--workers are processes of this machine and --scheduler has its own: give one or the other")
+    source = workers_of(workers, scheduler)
     table = None if csv is None else output.destination("--csv", csv, is_csv_of_ours)
     import_duckdb()
-    source: AbstractWorkers = LocalPool(workers) if scheduler is None else DaskScheduler(scheduler)
     told = Told(n_heads, normalization)
     plan = plan_sweep(folder, _chosen(strategy or [], family, variant), told, upper=upper, seconds=seconds)
     make_folder("--out", out)

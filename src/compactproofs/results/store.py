@@ -124,7 +124,7 @@ def put_aside(out: Path, folder: str, present: set[str]) -> None:
         folder: where the models are.
         present: CONTENT-PLACE of the files that are there.
     """
-    contents = {name.split("-")[0] for name in present}
+    contents = {name.split("-")[0] for name in present} - {UNREADABLE}
     others = [path for path in out.glob("*.parquet") if path.name.rpartition("-")[0] not in present]
     for filename, owner in _select(others, "SELECT DISTINCT filename, coalesce(folder, '') FROM part WHERE model IS NOT NULL", []):
         path = Path(filename)

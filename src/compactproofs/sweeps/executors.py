@@ -135,6 +135,13 @@ def _connected(address: str, **options: Any) -> Client:
     return ClosedIfNotConnected()
 
 
+def workers_of(workers: int | None, scheduler: str | None) -> AbstractWorkers:
+    """Processes of this machine, or the workers of a scheduler."""
+    if workers is not None and scheduler is not None:
+        raise SweepError("--workers are processes of this machine and --scheduler has its own: give one or the other")
+    return LocalPool(workers) if scheduler is None else DaskScheduler(scheduler)
+
+
 def require_ready(executor: Executor) -> None:
     """Raise unless a worker starts and has this version of the package: the fault would otherwise be laid on the models."""
     try:

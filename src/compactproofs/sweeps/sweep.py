@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactproofs.errors import SweepError
+from compactproofs.model.config import Told
 from compactproofs.model.files import whole
 from compactproofs.model.weights import Weights
 from compactproofs.results.schema import FAILED, Row
@@ -25,7 +26,7 @@ from compactproofs.results.store import (
     writing_to,
 )
 from compactproofs.strategies.base import AbstractStrategy
-from compactproofs.sweeps.executors import AbstractWorkers, DaskScheduler, LocalPool, require_ready
+from compactproofs.sweeps.executors import AbstractWorkers, require_ready, workers_of
 from compactproofs.sweeps.plan import Plan, plan_sweep
 from compactproofs.sweeps.survey import Missing, adopt_twins, survey
 from compactproofs.sweeps.work import compile_kernels, failed_model, run
@@ -70,6 +71,8 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    n_heads: int | None = None,
+    normalization: str | None = None,
     progress: Progress | None = None,
 ) -> SweepSummary:
     """Prove about every model in a folder, on all cores or on a cluster. Interrupt it at any moment and run it again to go on.
@@ -83,12 +86,12 @@ def sweep(
         workers: processes, each with one thread; by default one per core.
         scheduler: address of a dask scheduler to use instead.
         retry_failed: compute failed rows again.
+        n_heads: as for `load`, of all files that cannot tell.
+        normalization: likewise.
         progress: called with (models finished, models to do).
     """
-    if workers is not None and scheduler is not None:
-        raise SweepError("workers are processes of this machine and a scheduler has its own: give one or the other")
-    plan = plan_sweep(Path(models), strategies, upper=upper, seconds=seconds)
-    source = LocalPool(workers) if scheduler is None else DaskScheduler(scheduler)
+    source = workers_of(workers, scheduler)
+    plan = plan_sweep(Path(models), strategies, Told(n_heads, normalization), upper=upper, seconds=seconds)
     return run_plan(plan, Path(out), source, retry_failed=retry_failed, progress=progress)
 
 
