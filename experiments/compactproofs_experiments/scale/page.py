@@ -82,7 +82,7 @@ def _introduction(rows: Sequence[Measurement], out: Path) -> str:
     total = sum(row.seconds * row.runs for row in rows) / 60
     return f"""## How it was measured
 
-Written by `python benchmarks/measure_scale.py FOLDER --sweep-results RESULTS --page docs/results/scale.md`; the measurements are in {_files(out)}.
+Written by `python -m compactproofs_experiments.scale.measure FOLDER --sweep-results RESULTS --page docs/results/scale.md`; the measurements are in {_files(out)}.
 
 **Models.** One for each size, seed 0 of the [recipe](../explanation/training.md). $v$ is the vocabulary, $k$ the sequence length, $d=d_\\text{{model}}=d_\\text{{head}}$. One size varies at a time:
 

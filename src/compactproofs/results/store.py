@@ -173,6 +173,7 @@ def open_results(folder: str | Path) -> DuckDBPyConnection:
     import duckdb
 
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     files = [Path(folder)] if Path(folder).is_file() else sorted(Path(folder).glob("*.parquet"))
     try:
         if files:
