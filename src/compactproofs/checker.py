@@ -183,8 +183,13 @@ def read_bytes(path: str, what: str) -> bytes:
 
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
 AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
-METADATA = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
-"""What the configuration may say of the architecture: the only one that this checker knows."""
+ARCHITECTURE = {
+    "n_layers": ("1", "one layer"),
+    "n_heads": ("1", "one attention head"),
+    "attn_only": ("true", "attention only"),
+    "normalization_type": ("none", "no normalisation"),
+}
+"""What a configuration may say of the only architecture that this checker knows."""
 FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
 
 
@@ -214,7 +219,7 @@ class Network(NamedTuple):
         return digest.hexdigest()
 
 
-def read_safetensors(data: bytes, config: bytes | None = None, told: Mapping[str, str] = MappingProxyType({})) -> Network:
+def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str] = MappingProxyType({})) -> Network:
     """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps.
 
     `config` is the content of config.json beside the file, and `told` what the user says of fields of the configuration. The rules are
@@ -223,69 +228,55 @@ def read_safetensors(data: bytes, config: bytes | None = None, told: Mapping[str
     well_formed(len(data) >= 8, "the model file is shorter than a safetensors header")
     length = int.from_bytes(data[:8], "little")
     well_formed(length <= min(len(data) - 8, 1 << 24), "the model's safetensors header is longer than the file, or than 16 MiB")
-    header = parse(data[8 : 8 + length], "the model's safetensors header")
+    header, body = parse(data[8 : 8 + length], "the model's safetensors header"), data[8 + length :]
     well_formed(isinstance(header, dict), "the model's safetensors header is not an object")
     metadata = header.pop("__metadata__", {})
-    well_formed(isinstance(metadata, dict), "the model's metadata is not an object")
-    well_formed(all(isinstance(value, str) for value in metadata.values()), "the model's metadata has a value that is not a string")
-    body, tensors, ranges = data[8 + length :], {}, []
-    well_formed(
-        set(header) == set(NAMES),
-        f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. "
-        "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one.",
-    )
+    strings = isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
+    well_formed(strings, "the model's metadata is not an object, or has a value that is not a string")
+    others = "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one"
+    well_formed(set(header) == set(NAMES), f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. {others}.")
+    tensors, ranges = {}, []
     for name in NAMES:
         dtype, shape, ends = fields(header[name], "dtype shape data_offsets", f"tensor {name}")
         well_formed(dtype == "F32", f"tensor {name} has type {dtype!r:.20}; expected F32")
         shape, (first, end) = integers(shape, -LARGE, LARGE, f"shape of {name}"), integers(ends, -LARGE, LARGE, f"offsets of {name}", 2)
-        shape = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
-        well_formed(len(shape) == 2 and min(shape) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
+        rows, columns = shape[-2:] if len(shape) == 2 or (len(shape) == 3 and shape[0] == 1) else (0, 0)
+        well_formed(min(rows, columns) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
         well_formed(0 <= first <= end <= len(body), f"tensor {name}: its bytes lie outside the file, which may be truncated")
-        well_formed(end - first == 4 * shape[0] * shape[1], f"tensor {name}: its bytes do not fit its shape")
-        tensors[name] = (shape[0], shape[1], body[first:end])
+        well_formed(end - first == 4 * rows * columns, f"tensor {name}: its bytes do not fit its shape")
+        tensors[name] = (rows, columns, body[first:end])
         ranges.append((first, end))
-    ranges.sort()
-    whole = [0, *(end for _, end in ranges)] == [*(first for first, _ in ranges), len(body)]
-    well_formed(whole, "the model's tensors overlap, or bytes of the file belong to no tensor")
+    edges = [0, *(edge for pair in sorted(ranges) for edge in pair), len(body)]
+    well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or bytes of the file belong to no tensor")
     return configured(tensors, metadata, config, told)
 
 
-def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes | None, told: Mapping[str, str]) -> Network:
+def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes, told: Mapping[str, str]) -> Network:
     """The network, with what its configuration says: metadata, config.json and the user may not contradict each other."""
-    beside = {} if config is None else parse(config, "config.json", floats=True)
+    beside = parse(config, "config.json", floats=True)
     well_formed(isinstance(beside, dict), "config.json is not an object")
-    words = {True: "true", False: "false", None: "none"}
-    said: dict[str, str] = dict(metadata)
-    for source in (beside, told):
-        for name, value in source.items():
-            text = value if isinstance(value, str) else words[value] if value is None or isinstance(value, bool) else str(value)
-            same = name not in said or said[name].lower() == text.lower()
-            well_formed(same, f"two sources say {name:.40}={said.get(name, '')!r:.40} and {text!r:.40}")
-            said.setdefault(name, text)
-    missing = [name for name in ("n_heads", "normalization_type") if name not in said]
-    well_formed(
-        not missing,
-        f"neither the tensors nor a configuration say {' and '.join(missing)}; if there is one head and no normalisation, say so: "
-        "--n-heads 1 --normalization none",
-    )
-    d_head = tensors["W_Q"][1]
-    divisor, about_scale = divisor_of(said.get("attn_scale"), d_head)
+    said: dict[str, str] = {}
+    for name, value in (*metadata.items(), *beside.items(), *told.items()):
+        text = str(value).lower()
+        well_formed(said.setdefault(name, text) == text, f"two sources say {name:.40}={said[name]!r:.40} and {text!r:.40}")
+    missing = " and ".join(name for name in ("n_heads", "normalization_type") if name not in said)
+    advice = "if there is one head and no normalisation, say so: --n-heads 1 --normalization none"
+    well_formed(not missing, f"neither the tensors nor a configuration say {missing}; {advice}")
+    divisor, about_scale = divisor_of(said.get("attn_scale"), tensors["W_Q"][1])
     network = Network(tensors, divisor)
-    expected = {**METADATA, **{size: str(number) for size, number in network.sizes().items()}}
+    expected = {name: value for name, (value, _) in ARCHITECTURE.items()} | {axis: str(size) for axis, size in network.sizes().items()}
     for name, value in said.items():
-        known = name in (*FREE_METADATA, "attn_scale") or (name in expected and value.lower() == expected[name])
+        known = name in (*FREE_METADATA, "attn_scale") or value == expected.get(name)
         well_formed(known, f"the configuration says {name:.40}={value!r:.40}, which is not supported here; `compactproofs check` may")
-    heard = {"n_heads": "one attention head", "normalization_type": "no normalisation"}
-    assumptions = [
-        f"{words}, because the user said so" for name, words in heard.items() if name in told and name not in {**metadata, **beside}
-    ]
+    heard = [words for name, (_, words) in ARCHITECTURE.items() if name in told and name not in {**metadata, **beside}]
+    unsaid = {name: words for name, (_, words) in ARCHITECTURE.items() if name not in said}
+    assumptions = [f"{words}, because the user said so" for words in heard]
     if not metadata and not beside:
-        assumptions.append(
+        assumptions += [
             "no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions"
-        )
-    else:
-        unsaid = {name: words for name, words in (("n_layers", "one layer"), ("attn_only", "attention only")) if name not in said}
-        assumptions += [f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}"] if unsaid else []
+        ]
+    elif unsaid:
+        assumptions += [f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}"]
     return network._replace(assumptions=(*assumptions, *about_scale))
 
 
@@ -302,16 +293,11 @@ def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
     except (ValueError, OverflowError):
         n, d = 0, 1
     well_formed(n > 0 or (n, d) == (-1, 1), f"the configuration says attn_scale={attn_scale!r:.40}; expected a positive number or -1")
-    if n < 0 or n * n == d_head * d * d:
-        return f"{d_head}/1", []
-    # n / d = whole 2^exponent with 2^52 <= whole < 2^53 is the float64 nearest to sqrt(d_head) if that is within half a unit of it
-    exponent = n.bit_length() - d.bit_length() - 53
-    exponent += (n << max(-exponent, 0)) // (d << max(exponent, 0)) >= 1 << 53
-    whole = (n << max(-exponent, 0)) // (d << max(exponent, 0))
-    low, high, up = (2 * whole - 1) ** 2, (2 * whole + 1) ** 2, 2 * (1 - exponent)
-    if up >= 0 and low < d_head << up < high:
-        return f"{d_head}/1", [f"attn_scale={number!r} was read as the real number sqrt({d_head})"]
-    return f"{n * n}/{d * d}", []
+    places = 54 - (d_head.bit_length() + 1) // 2  # 2^places sqrt(d_head) has 54 bits, one more than the float64 nearest to it
+    if n > 0 and n << places - 1 != d * (isqrt(d_head << 2 * places) + 1 >> 1):
+        return f"{n * n}/{d * d}", []
+    exactly = n < 0 or n * n == d * d * d_head
+    return f"{d_head}/1", [] if exactly else [f"attn_scale={number!r} was read as the real number sqrt({d_head})"]
 
 
 class Exact(NamedTuple):
@@ -1328,7 +1314,7 @@ def main(words: list[str]) -> int:
         certificate, model, told, work = arguments_of(words)
         well_formed(Path(model).is_file() or not Path(model).exists(), f"the model {model} is not a regular file")
         beside = Path(model).parent.joinpath("config.json")
-        config = read_bytes(str(beside), "configuration") if beside.is_file() else None
+        config = read_bytes(str(beside), "configuration") if beside.is_file() else b"{}"
         network = read_safetensors(read_bytes(model, "model"), config, told)
         checked = check(read_bytes(certificate, "certificate"), network, work)
     except MalformedError as error:
