@@ -306,14 +306,22 @@ class Exact(NamedTuple):
     rows: Rows
     scale: int
 
-    def at(self, scale: int) -> Rows:
-        """The same numbers on a finer grid."""
-        return [[x << (scale - self.scale) for x in row] for row in self.rows]
-
     @property
     def bits(self) -> int:
         """Of the largest number."""
         return max((abs(x).bit_length() for row in self.rows for x in row), default=0)
+
+    def at(self, scale: int) -> Exact:
+        """The same numbers on a finer grid."""
+        return Exact([[x << (scale - self.scale) for x in row] for row in self.rows], scale)
+
+    def plus(self, vector: Row) -> Exact:
+        """A vector on the same grid added to every row."""
+        return Exact([list(map(add, row, vector)) for row in self.rows], self.scale)
+
+    def transposed(self) -> Exact:
+        """Rows for columns."""
+        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
 
     def times(self, other: Exact, meter: Meter) -> Exact:
         """The product, if that is not too much work."""
@@ -321,10 +329,6 @@ class Exact(NamedTuple):
         meter.multiply(len(self.rows) * len(other.rows) * len(columns), bits)
         meter.hold(len(self.rows) * len(columns), 2 * bits)
         return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale)
-
-    def transposed(self) -> Exact:
-        """Rows for columns."""
-        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
 
 
 def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
@@ -429,11 +433,9 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
     Two vectors, any will do, are moved: `centre` from the positions to the tokens, `mu` from the direct path to EVOU. No sum changes.
     """
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
-    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
-    E, position, (shift,) = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale), factors.centre.at(scale)
-    query = Exact([list(map(add, row, position.rows[-1])) for row in E.rows], scale)
-    key = Exact([list(map(add, row, shift)) for row in E.rows], scale)
-    place = Exact([list(map(sub, row, shift)) for row in position.rows], scale)
+    finest = max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
+    E, position, centre = (x.at(finest) for x in (W["W_E"], W["W_pos"], factors.centre))
+    query, key, place = E.plus(position.rows[-1]), E.plus(centre.rows[0]), position.plus([-x for x in centre.rows[0]])
     VOU = W["W_V"].times(W["W_O"].times(W["W_U"], meter), meter)
     EVOU, PVOU, EU = key.times(VOU, meter), place.times(VOU, meter), query.times(W["W_U"], meter)
     QK = query.times(W["W_Q"], meter).times(W["W_K"].transposed(), meter)
@@ -442,34 +444,29 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
     largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
     bits = 64 + min(3 * largest // 2, 2000)
-    A, b = attention(EQKE, n, d, bits, meter), attention(EQKP, n, d, bits, meter)
-    common = max(EVOU.scale, EU.scale, 256)
-    meter.hold(len(E.rows) * (len(EVOU.rows[0]) + len(EU.rows[0])), EVOU.bits + common)
-    (mu,) = factors.mu.at(common)
-    moved = [list(map(add, row, mu)) for row in EVOU.at(common)], [list(map(sub, row, mu)) for row in EU.at(common)]
-    values = moved[0], PVOU.at(common), moved[1]
+    A_low, A_high, _ = attention(EQKE, n, d, bits, meter)
+    b_low, b_high, tops = attention(EQKP, n, d, bits, meter)
+    scale, out = max(EVOU.scale, EU.scale, 256), len(EU.rows[0])
+    meter.hold(2 * len(E.rows) * out, EVOU.bits + scale)
+    (mu,) = factors.mu.at(scale).rows
+    values = EVOU.at(scale).plus(mu).rows, PVOU.at(scale).rows, EU.at(scale).plus([-x for x in mu]).rows
     own = values[2]
     if question.semantics == FLOAT32:
-        error = float32_error({**W, "W_E": E, "W_pos": position}, values, question, (n, d, common), meter)
+        error = float32_error({**W, "W_E": E, "W_pos": position}, *values[:2], question, (n, d, scale), meter)
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter, {})
+    return Tables(out, len(position.rows), scale, bits, *values, own, A_low, A_high, b_low, b_high, tops, meter, {})
 
 
-def largest_attention(scores: Exact, n: int, d: int, bits: int) -> Row:
-    """About 2^bits exp(largest score of the row / sqrt(n / d)), at least 1. The scale of a query is free, so this needs no proof."""
-    root = isqrt((d << 2 * bits) // n)
-    tops = [(top, exp_minus(abs(top) * root >> scores.scale, bits, bits)[1]) for top in map(max, scores.rows)]
-    return [(1 << 2 * bits) // x if top > 0 else x for top, x in tops]
+def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows, Row]:
+    """Enclosures of 2^bits exp((scores - top) / sqrt(n / d)), top being the largest score of the row.
 
-
-def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows]:
-    """Enclosures of 2^bits exp((scores - largest of the row) / sqrt(n / d))."""
-    root_scale = bits + 256
+    And about 2^bits exp(top / sqrt(n / d)), at least 1: the scale of a query is free, so this needs no proof.
+    """
+    root_scale, y_scale = bits + 256, bits + 16
     root = isqrt((d << 2 * root_scale) // n)  # sqrt(d / n) lies between root and root + 1, over 2^root_scale
-    y_scale = bits + 16
     down = scores.scale + root_scale - y_scale
     meter.hold(2 * len(scores.rows) * len(scores.rows[0]), bits)
-    low, high = [], []
+    low, high, tops = [], [], []
     for row in scores.rows:
         top = max(row)
         ends = [((top - x) * root >> down, -(-(top - x) * (root + 1) >> down)) for x in row]
@@ -479,24 +476,17 @@ def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[R
         # exp(-y) >= exp(-least) (1 - (most - least)) for y between least and most
         low.append([max(a - (a * (y[1] - y[0]) >> y_scale) - 1, 0) for (a, _), y in zip(enclosures, ends, strict=True)])
         high.append([b for _, b in enclosures])
-    return low, high
+        inverse = exp_minus(abs(top) * (root >> 256) >> scores.scale, bits, bits)[1]
+        tops.append((1 << 2 * bits) // inverse if top > 0 else inverse)
+    return low, high, tops
 
 
-def float32_error(
-    W: dict[str, Exact], values: tuple[Rows, Rows, Rows], question: Question, constants: tuple[int, int, int], meter: Meter
-) -> Rows:
+def float32_error(W: dict[str, Exact], EVOU: Rows, PVOU: Rows, question: Question, constants: tuple[int, int, int], meter: Meter) -> Rows:
     """[q][m]: how far a float32 forward pass may move any difference logit[o] - logit[m], over sequences with query q and label m.
 
-    The error model `float32-1`; u = 2^-24. The pass computes h_i = W_E[x_i] + W_pos[i]; h_q W_Q, h_i W_K, h_i W_V; the scores, divided by
-    sqrt(n / d); the scores minus the largest of them (or not, if all are between -64 and 64); exp; the sum of these; their quotients, or
-    products with its inverse; the average of values (or of h_i, and then W_V); W_O; the sum with h_q; W_U. Sums are taken in any order,
-    in blocks or not, fused with products or not. Queries, keys or scores are divided by a constant, or both queries and keys by the root of
-    it (or multiplied by the inverse); constants have a relative error of at most 4 u. An operation with the exact result r returns r + e,
-    |e| <= u |r| + 2^-126, and may take operands below 2^-126 for 0: subnormal numbers may be kept or flushed. exp has a relative error of
-    at most 8 u, or returns something between 0 and 2^-120 where less than 2^-120 is right.
-
-    Every quantity is bounded by its majorant, the same expression in absolute values with 2^-30 added at each stage; errors count
-    roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The proof is in docs/explanation/float32.md.
+    u = 2^-24. Every quantity is bounded by its majorant, the same expression in absolute values with 2^-30 added at each stage; errors
+    count roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The error model `float32-1` is defined in
+    docs/certificate-format.md, and the proof is in docs/explanation/float32.md.
     """
     (n, d, scale), E, position, k, d_model = constants, W["W_E"], W["W_pos"], len(W["W_pos"].rows), len(W["W_Q"].rows)
     sizes = 2 * d_model + len(W["W_Q"].rows[0])
@@ -504,7 +494,7 @@ def float32_error(
 
     def padded(x: Exact) -> Exact:
         grid = max(x.scale, 30)
-        return Exact([[abs(entry) + (1 << grid - 30) for entry in row] for row in x.at(grid)], grid)
+        return Exact([[abs(entry) + (1 << grid - 30) for entry in row] for row in x.at(grid).rows], grid)
 
     def gamma(times: int, x: int) -> int:
         return -(-times * x // ((1 << 24) - times))
@@ -512,7 +502,7 @@ def float32_error(
     W_Q, W_K, W_V, W_O, W_U = (padded(W[name]) for name in NAMES[2:])
     ends = [(min(column), max(column)) for column in zip(*position.rows, strict=True)]
     h = padded(Exact([[max(x + high, -x - low) for x, (low, high) in zip(row, ends, strict=True)] for row in E.rows], E.scale))
-    last = padded(Exact([list(map(add, row, position.rows[-1])) for row in E.rows], E.scale))
+    last = padded(E.plus(position.rows[-1]))
     Q, K, V = (padded(x.times(W, meter)) for x, W in ((last, W_Q), (h, W_K), (h, W_V)))
     O = padded(V.times(W_O, meter))  # noqa: E741
     majorants = h, last, Q, K, V, O, Q.times(K.transposed(), meter), O.times(W_U, meter), last.times(W_U, meter)
@@ -525,19 +515,13 @@ def float32_error(
         tokens = automaton.tokens
         largest = list(map(max, zip(*(value[t] for t in tokens), strict=True)))
         sums = gamma(sizes + 2 * k + 7, max(largest) + largest[m])
-        spread = value_range(values, tokens, m)
+        # the range, over tokens and positions, of what attention adds to logit[o] - logit[m]; the largest over o
+        differences = ([[x - row[m] for x in row] for row in rows] for rows in ([EVOU[t] for t in tokens], PVOU))
+        spread = max(map(add, *([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)))
         for q in tokens:
             D = gamma(sizes + 17, -(-max(score[q][t] for t in tokens) * root >> 256)) + (16 << scale - 24)
             result[q][m] = -(-spread * D >> scale + 1) + sums + gamma(d_model + 3, max(direct[q]) + direct[q][m])
     return result
-
-
-def value_range(values: tuple[Rows, Rows, Rows], tokens: Row, m: int) -> int:
-    """The range, over some tokens and all positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
-    EVOU, PVOU, _ = values
-    differences = [[[x - row[m] for x in row] for row in rows] for rows in ([EVOU[t] for t in tokens], PVOU)]
-    of_tokens, of_positions = ([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)
-    return max(map(int.__add__, of_tokens, of_positions))
 
 
 # ---------------------------------------------------------------- the question: labels and masses
