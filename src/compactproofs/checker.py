@@ -34,7 +34,7 @@ import json
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -422,9 +422,10 @@ class Tables(NamedTuple):
     b_high: Rows
     tops: Row
     """[q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound"""
+    masses: Rows
+    """[i][t]"""
+    factors: Factors
     meter: Meter
-    differences: dict[int, tuple[Rows, Row]]
-    """[m]: what queries of a label share, o != m: EVOU[t][o] - EVOU[t][m] of its tokens, and the largest PVOU[i][o] - PVOU[i][m]"""
 
 
 def tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Tables:
@@ -454,7 +455,7 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
     if question.semantics == FLOAT32:
         error = float32_error({**W, "W_E": E, "W_pos": position}, *values[:2], question, (n, d, scale), meter)
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    return Tables(out, len(position.rows), scale, bits, *values, own, A_low, A_high, b_low, b_high, tops, meter, {})
+    return Tables(out, len(position.rows), scale, bits, *values, own, A_low, A_high, b_low, b_high, tops, question.masses, factors, meter)
 
 
 def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows, Row]:
@@ -582,23 +583,6 @@ class Question(NamedTuple):
     """[i][t]"""
     semantics: str
     sha256: str
-    arriving: dict[int, dict[int, int]]
-    """[m]: {state of its automaton: mass of the ways to get there before the last token}, as far as it has been computed"""
-
-    def mass(self, m: int, queries: Row) -> int:
-        """Of the sequences of label m that end in one of the queries: an exact integer."""
-        automaton = self.automata[m]
-        if m not in self.arriving:
-            arriving = {automaton.first: 1}
-            for row in self.masses[:-1]:
-                after: dict[int, int] = {}
-                for s, mass in arriving.items():
-                    for z, tokens in automaton.groups[s].items():
-                        after[z] = after.get(z, 0) + mass * sum(map(row.__getitem__, tokens))
-                arriving = after
-            self.arriving[m] = arriving
-        ends = ((mass, automaton.moves[s], q) for s, mass in self.arriving[m].items() for q in queries)
-        return sum(mass * self.masses[-1][q] for mass, moves, q in ends if q in moves and automaton.accepting[moves[q]])
 
 
 def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
@@ -629,7 +613,7 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
         whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
     holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
-    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest(), {})
+    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest())
 
 
 def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
@@ -661,7 +645,32 @@ def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Met
     return Automaton(rows, [labels[state_of[g]] == m for g in sorted(reached)], number[group[start]])
 
 
-# ---------------------------------------------------------------- the two programmes
+# ---------------------------------------------------------------- three programmes
+
+
+def mass(automaton: Automaton, masses: Rows, queries: Row, meter: Meter) -> int:
+    """Of the accepted sequences that end in one of the queries: an exact integer."""
+    ways = {automaton.first: 1}  # the mass of the ways to each state
+    for row in (*masses[:-1], [x if q in queries else 0 for q, x in enumerate(masses[-1])]):
+        meter.add(sum(len(automaton.groups[s]) for s in ways), 0)
+        after: dict[int, int] = {}
+        for s, found in ways.items():
+            for z, tokens in automaton.groups[s].items():
+                after[z] = after.get(z, 0) + found * sum(map(row.__getitem__, tokens))
+        ways = after
+    return sum(found for s, found in ways.items() if automaton.accepting[s])
+
+
+class Window(NamedTuple):
+    """f_i(s, z) for one i and s: 0 below the window, constant above it, else the (z - begin)-th digit of one large integer."""
+
+    begin: int
+    digits: int
+    packed: int
+    above: int
+    least: int
+    """the least sum that the rest can add, and the greatest"""
+    greatest: int
 
 
 def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Meter) -> int:
@@ -669,65 +678,59 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
 
     f_k(s, z) = 1 if s accepts and z >= 0, else 0; f_i(s, z) = sum_t masses[i][t] ceil(f_{i+1}(s', z + D[i][t]) / 2^e_i), s' being the state
     after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s,
-    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i keep numbers below 2^62: e_i
-    is the least e >= 0 with M_i ceil(most_{i+1} / 2^e) < 2^62, where M_i is the sum of masses[i] over tokens of D[i], most_k = 1, and
-    most_i is that product.
+    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i are the least that keep numbers
+    below 2^62 (docs/explanation/threshold-proofs.md, 7).
 
-    f_i(s, z) is 0 below and constant above a window of z, outside of which nobody looks. A window is one large integer: its j-th
-    digit, in base 2^width, is f_i(s, begin + j). To read f_{i+1} at z + d is to shift by d digits. Digits stay below the base, so nothing
-    is carried from one to the next.
+    f_i(s, z) is 0 below and constant above a window of z, and nobody looks below or above the sums that can be reached. Digits of windows
+    are in base 2^width. To read f_{i+1} at z + d is to shift by d digits. They stay below the base, so nothing is carried.
     """
-    k, uniform = len(D), all(max(row) == min(row) == 1 for row in masses)
-    most, exponents = [1], Row()
-    for i in range(k - 1, -1, -1):
-        here = len(D[i]) if uniform else sum(masses[i][t] for t in D[i])
-        e = 0
-        while here * -(-most[0] >> e) >= 1 << 62:
-            e += 1
-        most.insert(0, here * -(-most[0] >> e))
-        exponents.insert(0, e)
-    width = max(x.bit_length() for x in most) + 2
+    most, width, exponents = 1, 3, [0] * len(D)
+    for i in reversed(range(len(D))):
+        here = sum(map(masses[i].__getitem__, D[i]))
+        while here * -(-most >> exponents[i]) >= 1 << 62:
+            exponents[i] += 1
+        most = here * -(-most >> exponents[i])
+        width = max(width, most.bit_length() + 2)
     reach = [{automaton.first: (start, start)}]  # the least and the greatest sum before each position, by state
-    for row in D:
+    steps = []  # by state and next state: the mass of the tokens that add d, by d
+    for row, weights in zip(D, masses, strict=True):
         after: dict[int, tuple[int, int]] = {}
+        step: dict[int, dict[int, Counter[int]]] = {}
+        weighted = set(weights) != {1}
         for s, (low, high) in reach[-1].items():
+            step[s] = {}
             for z, tokens in automaton.groups[s].items():
-                added = [row[t] for t in tokens if t in row]
+                allowed = list(filter(row.__contains__, tokens))
+                added = Counter(map(row.__getitem__, allowed))
+                for t in allowed if weighted else ():
+                    added[row[t]] += weights[t] - 1
                 if added:
-                    least, most_too = after.get(z, (low + added[0], high + added[0]))
-                    after[z] = min(least, low + min(added)), max(most_too, high + max(added))
+                    step[s][z] = added
+                    sums = low + min(added), high + max(added), *after.get(z, ())
+                    after[z] = min(sums), max(sums)
         reach.append(after)
-    # windows of f_k, then of f_{k-1} and so on: state -> (begin, digits, integer, the constant above)
-    windows = {s: (0, 0, 0, 1) for s, accepts in enumerate(automaton.accepting) if accepts}
-    ends = dict.fromkeys(windows, (0, 0))  # the least and the greatest sum that the rest can add
-    for i in range(k - 1, -1, -1):
-        e, row = exponents[i], D[i]
-        if e:
-            windows = {s: (*window[:2], *coarser(*window[1:], e, width)) for s, window in windows.items()}
-        new_windows, new_ends = {}, {}
+        steps.append(step)
+    windows = {s: Window(0, 0, 0, 1, 0, 0) for s, accepts in enumerate(automaton.accepting) if accepts}
+    for i in reversed(range(len(D))):
+        if exponents[i]:
+            windows = {s: coarser(window, exponents[i], width) for s, window in windows.items()}
+        new = {}
         for s, (low, high) in reach[i].items():
-            groups: list[tuple[int, int, int]] = []  # next state, what is added, mass
-            for z, tokens in automaton.groups[s].items():
-                if z in windows and uniform:
-                    groups += [(z, d, n) for d, n in Counter(map(row.__getitem__, filter(row.__contains__, tokens))).items()]
-                elif z in windows:
-                    groups += [(z, row[t], masses[i][t]) for t in tokens if t in row]
-            if not groups:
-                continue
-            least = min(d + ends[z][0] for z, d, _ in groups)
-            greatest = max(d + ends[z][1] for z, d, _ in groups)
-            begin = max(-greatest, low)
-            digits = max(min(-least, high + 1) - begin, 0)
-            meter.add(len(groups), digits * width)
-            meter.hold(0, 0, digits * width)
-            new_windows[s] = (begin, digits, *shifted(groups, windows, begin, digits, width))
-            new_ends[s] = (least, greatest)
-        windows, ends = new_windows, new_ends
+            groups = [(windows[z], added) for z, added in steps[i][s].items() if z in windows]
+            if groups:
+                least = min(min(added) + window.least for window, added in groups)
+                greatest = max(max(added) + window.greatest for window, added in groups)
+                begin = max(-greatest, low)
+                digits = max(min(-least, high + 1) - begin, 0)
+                meter.add(sum(len(added) for _, added in groups), digits * width)
+                meter.hold(0, 0, digits * width)
+                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width), least, greatest)
+        windows = new
     if automaton.first not in windows:
         return 0
-    begin, digits, packed, above = windows[automaton.first]
-    j = start - begin
-    found = 0 if j < 0 else above if j >= digits else packed >> j * width & (1 << width) - 1
+    window = windows[automaton.first]
+    j = start - window.begin
+    found = 0 if j < 0 else window.above if j >= window.digits else window.packed >> j * width & (1 << width) - 1
     return found << sum(exponents)
 
 
@@ -740,46 +743,54 @@ def ones(digits: int, width: int) -> int:
     return x & (1 << digits * width) - 1
 
 
-def coarser(digits: int, packed: int, above: int, e: int, width: int) -> tuple[int, int]:
+def coarser(window: Window, e: int, width: int) -> Window:
     """Every digit, and the constant above, divided by 2^e and rounded up."""
-    one = ones(digits, width)
-    return (packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1), -(-above >> e)
+    one = ones(window.digits, width)
+    packed = (window.packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1)
+    return window._replace(packed=packed, above=-(-window.above >> e))
 
 
-def shifted(
-    groups: list[tuple[int, int, int]], windows: dict[int, tuple[int, int, int, int]], begin: int, digits: int, width: int
-) -> tuple[int, int]:
-    """The sum of mass times window(z) read d digits further, over groups (z, d, mass); and the constant above."""
+def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, width: int) -> tuple[int, int]:
+    """The digits from `begin` on of the sum of mass times window(z + d), over windows and over {d: mass}; and the constant above."""
     packed = constant = total = 0
-    longer: dict[int, int] = {}  # windows with their constant after them
-    for z, d, mass in groups:
-        base, held, content, above = windows[z]
-        total += mass * above
-        move = begin + d - base
-        if move >= held:
-            constant += mass * above
-        elif move > -digits:
-            if z not in longer:
-                longer[z] = content | (above * ones(digits, width) << held * width)
-            part = longer[z] >> move * width if move >= 0 else longer[z] << -move * width
-            packed += part if mass == 1 else mass * part
-    packed &= (1 << digits * width) - 1
-    return packed + constant * ones(digits, width), total
+    for window, added in groups:
+        longer = window.packed | window.above * ones(digits, width) << window.digits * width
+        for d, weight in added.items():
+            total += weight * window.above
+            move = begin + d - window.begin
+            if move >= window.digits:
+                constant += weight * window.above
+            elif move > -digits:
+                part = longer >> move * width if move >= 0 else longer << -move * width
+                packed += part if weight == 1 else weight * part
+    return (packed & (1 << digits * width) - 1) + constant * ones(digits, width), total
 
 
-def walk(harms: Harms, masses: Rows, automaton: Automaton) -> int | None:
-    """The largest sum of harms over all accepted sequences that have a mass; harms[i] has the tokens that may stand at i. None: none."""
-    best, everything = {automaton.first: 0}, set(automaton.tokens)
-    for row, mass in zip(harms, masses, strict=True):
+Moves = list[tuple[int, int, int]]
+"""State, next state, what is added"""
+
+
+def walk(steps: Iterable[Moves], automaton: Automaton) -> int | None:
+    """The largest sum over all accepted sequences, where the moves at each position are given. None: there is none."""
+    best = {automaton.first: 0}
+    for moves in steps:
         after: dict[int, int] = {}
-        whole = min(mass) > 0 and row.keys() >= everything
-        for s, so_far in best.items():
-            for z, tokens in automaton.groups[s].items():
-                found = max(map(row.__getitem__, tokens) if whole else (row[t] for t in tokens if t in row and mass[t]), default=None)
-                if found is not None and (z not in after or so_far + found > after[z]):
-                    after[z] = so_far + found
+        for s, z, x in moves:
+            if s in best and (z not in after or best[s] + x > after[z]):
+                after[z] = best[s] + x
         best = after
     return max((x for s, x in best.items() if automaton.accepting[s]), default=None)
+
+
+def best_moves(automaton: Automaton, harms: Harms, masses: Rows) -> Iterator[Moves]:
+    """At each position, the most harm between two states by a token that has a mass; harms[i] has the tokens that may stand at i."""
+    everything, groups = set(automaton.tokens), [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+    for row, weights in zip(harms, masses, strict=True):
+        allowed = row if min(weights) > 0 else {t: x for t, x in row.items() if weights[t]}
+        here = groups
+        if not allowed.keys() >= everything:
+            here = [(s, z, found) for s, z, tokens in groups if (found := [t for t in tokens if t in allowed])]
+        yield [(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in here]
 
 
 class Grid(NamedTuple):
@@ -792,14 +803,8 @@ class Grid(NamedTuple):
     offsets: Row
     """in 256ths of a step"""
 
-    @classmethod
-    def of(cls, step: Json, depth: Json, offsets: Json, k: int, where: str) -> Grid:
-        mantissa, exponent = integers(step, -(1 << 16), 1 << 16, where + ".step", 2)
-        holds(mantissa >= 1, f"{where}.step is not positive")
-        return cls(mantissa, exponent, integer(depth, 1, 1 << 28, where + ".depth"), integers(offsets, 0, 255, where + ".offsets", k))
-
-    def rounded(self, harms: Harms, scale: int, strict: bool) -> Rounded:
-        """`start + sum_i D[i][x_i] >= 0` whenever the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
+    def rounded(self, harms: Harms, scale: int, strict: bool) -> tuple[int, Harms]:
+        """start and D: start + sum_i D[i][x_i] >= 0 if the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
 
         D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so start + sum D is at least the sum of harms over the
         step; it is an integer, so where that is positive, start - 1 + sum D >= 0. D may be raised to a floor; and a D above the ceiling
@@ -807,132 +812,22 @@ class Grid(NamedTuple):
         """
         start = -(-sum(self.offsets) // 256) - strict
         floors = [self.depth] * (len(harms) - 1) + [4 * self.depth]
-        down, whole = scale + self.exponent - 8, 256 * self.mantissa
-        D: Harms = []
+        down, whole, D = scale + self.exponent - 8, 256 * self.mantissa, []
         for row, offset, floor in zip(harms, self.offsets, floors, strict=True):
             ceiling, shift = sum(floors) - floor - start, offset * self.mantissa
-            up = max(-down, 0)
-            steps = {t: -((shift - (-(-h >> down) if up == 0 else h << up)) // whole) for t, h in row.items()}
+            steps = {t: -((shift - (-(-h >> down) if down >= 0 else h << -down)) // whole) for t, h in row.items()}
             if min(steps.values()) < -floor or max(steps.values()) > ceiling:
                 steps = {t: max(min(x, ceiling), -floor) for t, x in steps.items()}
             D.append(steps)
-        return Rounded(start, D)
+        return start, D
 
 
-class Rounded(NamedTuple):
-    """Small integers; the sequences x with start + sum_i D[i][x_i] >= 0 are counted."""
-
-    start: int
-    D: Harms
-
-    def counts(self, sequence: Row) -> bool:
-        """Whether a sequence is among those that are counted."""
-        return self.start + sum(row[t] for row, t in zip(self.D, sequence, strict=True)) >= 0
+def along(harms: Harms, sequence: Row) -> int:
+    """The sum of harms over a sequence."""
+    return sum(row[t] for row, t in zip(harms, sequence, strict=True))
 
 
 # ---------------------------------------------------------------- terms
-
-
-def upper(x: int, low: int, high: int) -> int:
-    """At least x times anything between low and high, which are not negative."""
-    return x * high if x > 0 else x * low
-
-
-class Pair:
-    """One query and one label: bounds of G_o(i, t), computed when they are needed."""
-
-    def __init__(self, T: Tables, automaton: Automaton, m: int, q: int) -> None:
-        self.T, self.automaton, self.m, self.q = T, automaton, m, q
-        self.tokens, self.own = automaton.tokens, automaton.tokens.index(q)
-        self.others = [*range(m), *range(m + 1, T.out)]
-        self._terms: dict[tuple[int, bool], Harms] = {}
-        if m not in T.differences:
-            T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-            of_tokens, of_positions = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in V] for V in (T.EVOU, T.PVOU))
-            T.differences[m] = [of_tokens[t] for t in self.tokens], list(map(max, *of_positions, of_positions[0]))
-        self.values, at_worst = T.differences[m]
-        self.rest = [x + T.EU[q][o] - T.own[q][m] for x, o in zip(at_worst, self.others, strict=True)]
-        self.low, self.high = ([A[q][t] for t in self.tokens] for A in (T.A_low, T.A_high))
-
-    def terms(self, o: int, up: bool) -> Harms:
-        """[i][t]: at least (up) or at most G_o(i, t)."""
-        if (o, up) not in self._terms:
-            T, q, m = self.T, self.q, self.m
-            T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
-            if len(self._terms) * T.k * len(self.tokens) > 1 << 22:
-                self._terms.clear()
-            values, direct = [row[o - (o > m)] for row in self.values], T.EU[q][o] - T.own[q][m]
-            entries = list(zip(self.tokens, values, self.low, self.high, strict=True))
-            rows: Harms = []
-            for i in range(T.k):
-                rest, b_low, b_high = T.PVOU[i][o] - T.PVOU[i][m] + direct, T.b_low[q][i], T.b_high[q][i]
-                here = entries if i < T.k - 1 else [entries[self.own]]
-                rows.append({t: x * high * b_high if ((x := y + rest) > 0) == up else x * low * b_low for t, y, low, high in here})
-            self._terms[o, up] = rows
-        return self._terms[o, up]
-
-    def harmful(self, first: int, end: int) -> Row:
-        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
-
-        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
-        """
-        if first == end:
-            return []
-        T, q, automaton = self.T, self.q, self.automaton
-        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
-        rest = self.rest[first:end]
-        worst = [max(map(add, row[first:end], rest)) for row in self.values]
-        harm = {t: x * (hi if x > 0 else lo) for t, x, lo, hi in zip(self.tokens, worst, self.low, self.high, strict=True)}
-        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
-        best = {automaton.first: 0}
-        for low, high in zip(T.b_low[q][:-1], T.b_high[q][:-1], strict=True):
-            after: dict[int, int] = {}
-            for s, z, x in moves:
-                if s in best:
-                    y = best[s] + (x * high if x > 0 else x * low)
-                    if z not in after or y > after[z]:
-                        after[z] = y
-            best = after
-        last = upper(worst[self.own], self.low[self.own] * T.b_low[q][-1], self.high[self.own] * T.b_high[q][-1])
-        if all(x + last < 0 for s, x in best.items() if automaton.accepting[automaton.moves[s].get(q, -1)] and q in automaton.moves[s]):
-            return []
-        half = (first + end) // 2
-        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
-
-    def is_harmless_in(self, o: int, masses: Rows, automaton: Automaton) -> bool:
-        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
-        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
-        found = walk(self.terms(o, up=True), masses, automaton)
-        return found is None or found < 0
-
-    def sum(self, o: int, sequence: Row, up: bool) -> int:
-        """At least (up) or at most the sum of G_o over a sequence."""
-        return sum(row[t] for row, t in zip(self.terms(o, up), sequence, strict=True))
-
-    def harms(self, term: dict[str, Json], covered: set[int], where: str) -> Harms:
-        """Upper bounds of what a term adds up; its outputs are added to the covered ones."""
-        out, m = self.T.out, self.m
-        if "joint" in term:
-            outputs = integers(term["joint"], 0, out - 1, where + ".joint")
-            w = integers(term["weights"], 1, 1 << 40, where + ".weights", len(outputs))
-            holds(bool(outputs) and m not in outputs, f"{where}: a joint term needs outputs other than the label")
-            covered.update(outputs)
-            self.T.meter.multiply(len(outputs) * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
-            harms = [{t: w[0] * x for t, x in row.items()} for row in self.terms(outputs[0], up=True)]
-            for o, weight in zip(outputs[1:], w[1:], strict=True):
-                for row, more in zip(harms, self.terms(o, up=True), strict=True):
-                    for t, x in more.items():
-                        if weight * x > row[t]:
-                            row[t] = weight * x
-            return harms
-        o, p = integers([term["apart"], term["less"]], 0, out - 1, where)
-        n1, n2 = integers(term["factors"], 0, 1 << 40, where + ".factors", 2)
-        holds(p in covered and n1 >= 1, f"{where}: a term takes off what output {p} spoils, but no earlier term covers that")
-        holds(o != m, f"{where}: the label cannot spoil a sequence")
-        covered.add(o)
-        self.T.meter.multiply(2 * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
-        above, below = self.terms(o, up=True), self.terms(p, up=False)
-        return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
 
 
 class Factors(NamedTuple):
@@ -944,15 +839,13 @@ class Factors(NamedTuple):
     """moved from the direct path to EVOU"""
     labels: dict[int, tuple[int | None, Row]]
     """[m]: a token to which attention is relative, or None, and weights of outputs"""
-    pooled: dict[int, Pooled]
-    """[m]: what has been computed from them"""
 
 
 def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
     """The hints of a certificate; none if it has no factored terms."""
     out, d_model = sizes["d_vocab_out"], sizes["d_model"]
     if value is None:
-        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {}, {})
+        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {})
     centre, mu, labels = fields(value, "centre mu labels", "factors")
     vectors = []
     for name, vector, length in (("centre", centre, d_model), ("mu", mu, out)):
@@ -965,97 +858,209 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
         m = integer(m, 0, out - 1, "factors.labels")
         chosen = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
         by_label[m] = chosen, [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
-    return Factors(vectors[0], vectors[1], by_label, {})
+    return Factors(vectors[0], vectors[1], by_label)
 
 
-class Pooled:
-    """Harms that bound all outputs of one label at once, at their worst over pools of queries.
+class Term(NamedTuple):
+    """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; or `spoiler`, one output."""
 
-    With weights w[o] >= 1 let r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]), p[i] and s[q] likewise from PVOU and EU. Then
-    w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
-    if these add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table
-    then serves a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last
-    position the token is the query itself.
-    """
+    kind: str
+    outputs: Row
+    numbers: Row
+    grid: Grid
 
-    def __init__(self, T: Tables, factors: Factors, tokens: Row, m: int) -> None:
-        holds(m in factors.labels, f"label {m} has a factored term, but no factors")
-        self.T, self.tokens = T, tokens
-        self.relative_to, w = factors.labels[m]
-        holds(self.relative_to is None or self.relative_to < len(T.EVOU), "a label's attention is relative to no token")
-        T.meter.multiply((2 * len(tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
+
+class Label:
+    """One label: its sequences, and what its queries share, computed when it is needed."""
+
+    def __init__(self, T: Tables, automaton: Automaton, m: int) -> None:
+        self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
+
+    @cached_property
+    def differences(self) -> tuple[Rows, Row]:
+        """EVOU[t][o] - EVOU[t][m] of its tokens, and the largest PVOU[i][o] - PVOU[i][m], for outputs o != m."""
+        T, m = self.T, self.m
+        T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
+        of_tokens, of_positions = (
+            [[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU)
+        )
+        return of_tokens, list(map(max, *of_positions, of_positions[0]))
+
+    @cached_property
+    def brackets(self) -> tuple[Row, Row, dict[int, int]]:
+        """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]), p[i] and s[q] likewise from PVOU and EU."""
+        T, m = self.T, self.m
+        w = T.factors.labels[m][1]
+        T.meter.multiply((2 * len(self.tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
 
         def largest(row: Row, own: int) -> int:
             terms = list(map(mul, w, map(sub, row, repeat(own))))
             return max(terms[:m] + terms[m + 1 :], default=-1)
 
-        self.r = {t: largest(T.EVOU[t], T.EVOU[t][m]) for t in tokens}
-        self.p = [largest(row, row[m]) for row in T.PVOU]
-        self.s = {q: largest(T.EU[q], T.own[q][m]) for q in tokens}
+        r, p = ([largest(row, row[m]) for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU))
+        return r, p, {q: largest(T.EU[q], T.own[q][m]) for q in self.tokens}
 
     def pools(self, queries: Row) -> list[Row]:
         """Queries that share a table: all of them, or each by itself if attention is not relative to a token."""
-        return [[q] for q in queries] if self.relative_to is None else [queries]
+        relative_to, _ = self.T.factors.labels[self.m]
+        return [[q] for q in queries] if relative_to is None else [queries]
 
-    def harms(self, queries: Row) -> Harms:
-        """[i][t] over 2^(scale + 2 bits): upper bounds for every query of a pool."""
-        T = self.T
-        T.meter.multiply(2 * len(queries) * (len(self.tokens) + T.k) + 3 * T.k * len(self.tokens), 2 * T.bits)
-        A_low, A_high, b_low, b_high = [], [], [], []
+
+Entries = list[tuple[int, int, int, int]]
+Places = list[tuple[int, int, int]]
+
+
+def products(entries: Entries, places: Places, up: bool) -> Harms:
+    """At least (up) or at most (x + y) A b, for entries (token, x, bounds of A) at each of the places (y, bounds of b)."""
+    return [
+        {t: z * A_high * b_high if ((z := x + y) > 0) == up else z * A_low * b_low for t, x, A_low, A_high in entries}
+        for y, b_low, b_high in places
+    ]
+
+
+class Pool:
+    """Harms that bound all outputs of one label at once, at their worst over a pool of queries.
+
+    With the brackets of the label, w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
+    if these add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table
+    then serves a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last
+    position the token is the query itself.
+    """
+
+    def __init__(self, label: Label, queries: Row) -> None:
+        T, tokens, (r, p, s), self.queries = label.T, label.tokens, label.brackets, queries
+        relative_to, _ = T.factors.labels[label.m]
+        T.meter.multiply(2 * len(queries) * (len(tokens) + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
+        A_low, A_high, b_low, b_high, last = Rows(), Rows(), Rows(), Rows(), {}
         for q in queries:
-            low, high, b = [T.A_low[q][t] for t in self.tokens], [T.A_high[q][t] for t in self.tokens], T.tops[q]
-            if self.relative_to is not None:
-                a = (1 << 2 * T.bits) // max(T.A_high[q][self.relative_to], 1)
-                low, high = [x * a >> T.bits for x in low], [-(-x * a >> T.bits) for x in high]
-            A_low.append(low)
-            A_high.append(high)
-            b_low.append([x * b >> T.bits for x in T.b_low[q]])
-            b_high.append([-(-x * b >> T.bits) for x in T.b_high[q]])
-        least, most = list(map(min, *A_low, A_low[0])), list(map(max, *A_high, A_high[0]))
-        worst, harms = max(self.s[q] for q in queries), []
-        for i in range(T.k - 1):
-            at_least, at_most, rest = min(row[i] for row in b_low), max(row[i] for row in b_high), worst + self.p[i]
-            entries = zip(self.tokens, self.r.values(), least, most, strict=True)
-            harms.append({t: x * at_most * hi if (x := r + rest) > 0 else x * at_least * lo for t, r, lo, hi in entries})
-        last = {}
-        for j, q in enumerate(queries):
-            own = self.tokens.index(q)
-            last[q] = upper(self.r[q] + self.p[-1] + self.s[q], A_low[j][own] * b_low[j][-1], A_high[j][own] * b_high[j][-1])
-        return [*harms, last]
+            a = 1 << T.bits if relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)
+            A_low.append([T.A_low[q][t] * a >> T.bits for t in tokens])
+            A_high.append([-(-T.A_high[q][t] * a >> T.bits) for t in tokens])
+            b_low.append([x * T.tops[q] >> T.bits for x in T.b_low[q]])
+            b_high.append([-(-x * T.tops[q] >> T.bits) for x in T.b_high[q]])
+            own = tokens.index(q)
+            entry, place = (q, r[own], A_low[-1][own], A_high[-1][own]), (p[-1] + s[q], b_low[-1][-1], b_high[-1][-1])
+            last.update(products([entry], [place], up=True)[0])
+        A_least, b_least = (list(map(min, *rows, rows[0])) for rows in (A_low, b_low))
+        A_most, b_most = (list(map(max, *rows, rows[0])) for rows in (A_high, b_high))
+        worst = max(s[q] for q in queries)
+        entries, places = zip(tokens, r, A_least, A_most, strict=True), zip([x + worst for x in p], b_least, b_most, strict=True)
+        self.table = [*products(list(entries), list(places)[:-1], up=True), last]
+
+    def harms(self, _: Term) -> Harms:
+        """[i][t] over 2^(scale + 2 bits), whatever the factored term."""
+        return self.table
+
+
+class Pair:
+    """One query and one label: bounds of G_o(i, t), computed when they are needed."""
+
+    def __init__(self, label: Label, q: int) -> None:
+        self.T, self.automaton, self.m, self.q, self.queries = label.T, label.automaton, label.m, q, [q]
+        self.tokens, self.own, (self.values, self.at_worst) = label.tokens, label.tokens.index(q), label.differences
+        self.others = [*range(self.m), *range(self.m + 1, self.T.out)]
+        self.low, self.high = ([A[q][t] for t in self.tokens] for A in (self.T.A_low, self.T.A_high))
+        self.known: dict[tuple[int, bool], Harms] = {}
+
+    @cached_property
+    def gains(self) -> Rows:
+        """[t][o], o != m: at least B_o - B_m, whatever the position."""
+        rest = [x + self.T.EU[self.q][o] - self.T.own[self.q][self.m] for x, o in zip(self.at_worst, self.others, strict=True)]
+        return [list(map(add, row, rest)) for row in self.values]
+
+    def terms(self, o: int, up: bool) -> Harms:
+        """[i][t]: at least (up) or at most G_o(i, t)."""
+        if (o, up) not in self.known:
+            T, q, m = self.T, self.q, self.m
+            T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
+            if len(self.known) * T.k * len(self.tokens) > 1 << 22:
+                self.known.clear()
+            entries = list(zip(self.tokens, [row[o - (o > m)] for row in self.values], self.low, self.high, strict=True))
+            direct = T.EU[q][o] - T.own[q][m]
+            places = list(zip([row[o] - row[m] + direct for row in T.PVOU], T.b_low[q], T.b_high[q], strict=True))
+            self.known[o, up] = products(entries, places[:-1], up) + products([entries[self.own]], places[-1:], up)
+        return self.known[o, up]
+
+    def harmful(self, first: int, end: int) -> Row:
+        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
+
+        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
+        """
+        if first == end:
+            return []
+        T, q, automaton = self.T, self.q, self.automaton
+        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
+        worst = [max(row[first:end]) for row in self.gains]
+        harm = {t: x * (high if x > 0 else low) for t, x, low, high in zip(self.tokens, worst, self.low, self.high, strict=True)}
+        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        steps = [moves] * (T.k - 1) + [[(s, row[q], harm[q]) for s, row in enumerate(automaton.moves) if q in row]]
+        b = zip(T.b_low[q], T.b_high[q], strict=True)
+        found = walk(
+            ([(s, z, x * (high if x > 0 else low)) for s, z, x in step] for step, (low, high) in zip(steps, b, strict=True)), automaton
+        )
+        if found is None or found < 0:
+            return []
+        half = (first + end) // 2
+        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
+
+    def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
+        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
+        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
+        found = walk(best_moves(automaton, self.terms(o, up=True), self.T.masses), automaton)
+        return found is None or found < 0
+
+    def harms(self, term: Term) -> Harms:
+        """Upper bounds of what a term adds up."""
+        self.T.meter.multiply(len(term.outputs) * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
+        if term.kind == "spoiler":
+            return [{t: -x for t, x in row.items()} for row in self.terms(term.outputs[0], up=False)]
+        if term.kind == "apart":
+            above, below, (n1, n2) = self.terms(term.outputs[0], up=True), self.terms(term.outputs[1], up=False), term.numbers
+            return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
+        harms = []
+        for rows in zip(*(self.terms(o, up=True) for o in term.outputs), strict=True):
+            weighted = [[w * x for x in row.values()] for w, row in zip(term.numbers, rows, strict=True)]
+            harms.append(dict(zip(rows[0], map(max, *weighted, weighted[0]), strict=True)))
+        return harms
 
 
 # ---------------------------------------------------------------- the rule
 
-FACTORED, SPOILER = "factored step depth offsets", "spoiler step depth offsets"
-JOINT, APART = "joint weights step depth offsets", "apart less factors step depth offsets"
+KINDS = {"lower": ("joint", "apart", "factored"), "upper": ("spoiler",)}
+FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored", "spoiler": "spoiler"}
+"""Of each kind of term, beside those of its grid."""
 
 
 class Leaf(NamedTuple):
-    """One class of a part: its sequences, terms with their grids, and listed sequences; `terms` is None if the class is given up."""
+    """One class of a part: its sequences, its terms, what they cover, and listed sequences; without terms (None) everything counts."""
 
     automaton: Automaton
-    terms: list[dict[str, Json]] | None
+    terms: list[Term] | None
+    covered: set[int]
     listed: Rows
 
 
 class Part(NamedTuple):
-    """Sequences of label m whose last token is one of the queries, split by a chain of classes."""
+    """Sequences of a label whose last token is one of the queries, split by a chain of classes."""
 
-    m: int
+    where: str
+    label: Label
     queries: Row
     leaves: list[Leaf]
+    factored: bool
 
 
-def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...], where: str) -> Iterator[Part]:
+def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterator[Part]:
     """The parts of a bound, one after the other: the automata of all classes at once would take much memory. No two parts are about the
     same query and label."""
     seen: set[tuple[int, int]] = set()
-    for number, part in enumerate(items(value, where)):
-        here = f"{where}[{number}]"
+    labels = {m: Label(T, automaton, m) for m, automaton in question.automata.items()}
+    for number, part in enumerate(items(value, side)):
+        here = f"{side}[{number}]"
         m, queries, order, leaves = fields(part, "label queries order leaves", here)
         m = integer(m, 0, T.out - 1, here + ".label")
-        holds(m in question.automata, f"{here}: no sequence has the label {m}")
-        automaton = question.automata[m]
+        holds(m in labels, f"{here}: no sequence has the label {m}")
+        automaton = labels[m].automaton
         queries, order = (integers(x, 0, len(T.EVOU) - 1, here) for x in (queries, order))
         holds(set(automaton.tokens).issuperset([*queries, *order]), f"{here}: a token does not occur with label {m}")
         holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
@@ -1065,30 +1070,62 @@ def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...
         T.meter.add(moves, 0)
         T.meter.hold(0, 0, 100 * moves)
         classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
-        found = [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]
+        found = [read_leaf(x, automaton.in_class(order, c), T, m, side, here) for c, x in classes]
         ends = {sequence[-1] for leaf in found for sequence in leaf.listed}
         holds(ends.issubset(queries), f"{here}: a listed sequence ends in no query")
-        yield Part(m, queries, found)
+        kinds = {term.kind for leaf in found for term in leaf.terms or ()}
+        if "factored" in kinds:
+            holds(m in T.factors.labels, f"label {m} has a factored term, but no factors")
+            well_formed(not ends, f"{here}: sequences are listed beside factored terms")
+            well_formed(len(kinds) == 1, f"{here}: factored terms stand by themselves, and are true")
+        if "factored" in kinds or side == "upper":  # without a term nothing is known
+            found = [leaf if leaf.terms else leaf._replace(terms=None) for leaf in found]
+        yield Part(here, labels[m], queries, found, "factored" in kinds)
 
 
-def read_leaf(value: Json, automaton: Automaton, kinds: tuple[str, ...], k: int, where: str) -> Leaf:
-    """Terms of the kinds allowed, each with its grid, and listed sequences."""
+def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, where: str) -> Leaf:
+    """The terms and listed sequences of a class."""
     if value is None:
-        return Leaf(automaton, None, [])
+        return Leaf(automaton, None, set(), [])
     terms, listed = fields(value, "terms listed", where + " leaf")
-    found = []
-    for term in items(terms, where + " terms"):
-        well_formed(isinstance(term, dict), f"{where}: a term is not an object")
-        fields(term, next((names for names in kinds if names.split()[0] in term), kinds[0]), where + " term")
-        found.append({**term, "grid": Grid.of(term["step"], term["depth"], term["offsets"], k, where)})
-    sequences = [integers(x, 0, 1 << 31, where + " listed", k) for x in items(listed, where + " listed")]
+    covered: set[int] = set()
+    found = [read_term(term, T, m, covered, KINDS[side], where) for term in items(terms, where + " terms")]
+    sequences = [integers(x, 0, 1 << 31, where + " listed", T.k) for x in items(listed, where + " listed")]
     holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
     for sequence in sequences:
         holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
-    return Leaf(automaton, found, sequences)
+    return Leaf(automaton, found, covered, sequences)
 
 
-def failing(T: Tables, question: Question, factors: Factors, part: Part, where: str) -> int:
+def read_term(value: Json, T: Tables, m: int, covered: set[int], kinds: tuple[str, ...], where: str) -> Term:
+    """A term of one of these kinds; its outputs are added to those that earlier terms cover."""
+    well_formed(isinstance(value, dict), f"{where}: a term is not an object")
+    kind = next(filter(value.__contains__, kinds), kinds[0])
+    first, *more, step, depth, offsets = fields(value, f"{FIELDS[kind]} step depth offsets", where + " term")
+    mantissa, exponent = integers(step, -(1 << 16), 1 << 16, where + ".step", 2)
+    holds(mantissa >= 1, f"{where}.step is not positive")
+    grid = Grid(mantissa, exponent, integer(depth, 1, 1 << 28, where + ".depth"), integers(offsets, 0, 255, where + ".offsets", T.k))
+    outputs, numbers = Row(), Row()
+    if kind == "joint":
+        outputs = integers(first, 0, T.out - 1, where + ".joint")
+        numbers = integers(more[0], 1, 1 << 40, where + ".weights", len(outputs))
+        holds(bool(outputs) and m not in outputs, f"{where}: a joint term needs outputs other than the label")
+    elif kind == "apart":
+        outputs = integers([first, more[0]], 0, T.out - 1, where)
+        numbers = integers(more[1], 0, 1 << 40, where + ".factors", 2)
+        known = outputs[1] in covered and numbers[0] >= 1
+        holds(known, f"{where}: a term takes off what output {outputs[1]} spoils, but no earlier term covers that")
+        holds(outputs[0] != m, f"{where}: the label cannot spoil a sequence")
+    elif kind == "spoiler":
+        outputs = [integer(first, 0, T.out - 1, where + ".spoiler")]
+        holds(outputs != [m] and not covered, f"{where}: the label cannot spoil a sequence, nor can two outputs")
+    else:
+        well_formed(first is True, f"{where}: factored terms stand by themselves, and are true")
+    covered.update(outputs)
+    return Term(kind, outputs, numbers, grid)
+
+
+def failing(T: Tables, part: Part) -> int:
     """At least the mass of a part that fails, whatever its terms are.
 
     In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
@@ -1097,46 +1134,25 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
     outputs. So what fails is at most what the terms count, and at most the whole class. Right sequences, decided one by one, are taken off
     if a term counts them.
     """
-    automaton, total = question.automata[part.m], 0
-    if any("factored" in term for leaf in part.leaves for term in leaf.terms or ()):
-        if part.m not in factors.pooled:
-            factors.pooled[part.m] = Pooled(T, factors, automaton.tokens, part.m)
-        pooled = factors.pooled[part.m]
-        for queries in pooled.pools(part.queries):
-            harms = pooled.harms(queries)
-            for leaf in part.leaves:
-                well_formed(not leaf.listed, f"{where}: sequences are listed beside factored terms")
-                count = 0 if leaf.terms else mass_up(T, question, leaf.automaton, queries)
-                for term in leaf.terms or ():
-                    well_formed(term.get("factored") is True, f"{where}: factored terms stand by themselves, and are true")
-                    count += count_term(T, question, leaf, term["grid"], harms)[1]
-                total += count if len(leaf.terms or ()) < 2 else min(count, mass_up(T, question, leaf.automaton, queries))
-        return total
+    if part.factored:
+        pools = (Pool(part.label, queries) for queries in part.label.pools(part.queries))
+        return sum(counted(T, leaf, pool, part.where) for pool in pools for leaf in part.leaves)
+    total = 0
     for q in part.queries:
-        pair = Pair(T, automaton, part.m, q)
+        pair = Pair(part.label, q)
         harmful = pair.harmful(0, T.out - 1)
         for leaf in part.leaves:
-            if leaf.terms is None:
-                total += mass_up(T, question, leaf.automaton, [q])
-                continue
-            covered: set[int] = set()
-            counters, count = [], 0
-            for term in leaf.terms:
-                rounded, found = count_term(T, question, leaf, term["grid"], pair.harms(term, covered, where))
-                counters.append(rounded)
-                count += found
-            for o in harmful:
-                harmless = o in covered or pair.is_harmless_in(o, question.masses, leaf.automaton)
-                holds(harmless, f"{where}: output {o} might win, and no term covers it")
-            count -= listed_mass(T, question, leaf, q, counters, where)
-            total += count if len(leaf.terms) < 2 else min(count, mass_up(T, question, leaf.automaton, [q]))
-            for sequence in leaf.listed if harmful else ():
-                good = sequence[-1] != q or max(pair.sum(o, sequence, up=True) for o in harmful) < 0
-                holds(good, f"{where}: the sequence {sequence} is not certainly right")
+            total += counted(T, leaf, pair, part.where)
+            for o in harmful if leaf.terms is not None else ():
+                harmless = o in leaf.covered or pair.is_harmless_in(o, leaf.automaton)
+                holds(harmless, f"{part.where}: output {o} might win, and no term covers it")
+            for x in leaf.listed:
+                certain = x[-1] != q or all(along(pair.terms(o, up=True), x) < 0 for o in harmful)
+                holds(certain, f"{part.where}: the sequence {x} is not certainly right")
     return total
 
 
-def right(T: Tables, question: Question, part: Part, where: str) -> int:
+def right(T: Tables, part: Part) -> int:
     """At least the mass of a part that is right: in each class, the sequences on which one output, the spoiler, loses.
 
     Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong sequences, decided one by one,
@@ -1144,48 +1160,33 @@ def right(T: Tables, question: Question, part: Part, where: str) -> int:
     """
     total = 0
     for q in part.queries:
-        pair = Pair(T, question.automata[part.m], part.m, q)
+        pair = Pair(part.label, q)
         for leaf in part.leaves:
-            counters: list[Rounded] = []
-            for term in leaf.terms or ():
-                o = integer(term["spoiler"], 0, T.out - 1, where + ".spoiler")
-                holds(o != part.m and not counters, f"{where}: the label cannot spoil a sequence, nor can two outputs")
-                harms = [{t: -x for t, x in row.items()} for row in pair.terms(o, up=False)]
-                rounded, found = count_term(T, question, leaf, term["grid"], harms, strict=True)
-                counters.append(rounded)
-                total += found
-            if not counters:
-                total += mass_up(T, question, leaf.automaton, [q])
-            total -= listed_mass(T, question, leaf, q, counters or None, where)
-            for sequence in leaf.listed:
-                beaten = sequence[-1] != q or any(pair.sum(o, sequence, up=False) >= 0 for o in range(T.out) if o != part.m)
-                holds(beaten, f"{where}: the sequence {sequence} is not certainly wrong")
+            total += counted(T, leaf, pair, part.where)
+            for x in leaf.listed:
+                certain = x[-1] != q or any(along(pair.terms(o, up=False), x) >= 0 for o in pair.others)
+                holds(certain, f"{part.where}: the sequence {x} is not certainly wrong")
     return total
 
 
-def count_term(T: Tables, question: Question, leaf: Leaf, grid: Grid, harms: Harms, *, strict: bool = False) -> tuple[Rounded, int]:
-    """The integers of a term, and at least the mass of a class on which its harms add up to at least zero (if strict, to more)."""
-    scale = T.scale + 2 * T.bits
-    T.meter.add(4 * sum(map(len, harms)), scale + abs(grid.exponent))
-    rounded = grid.rounded(harms, scale, strict)
-    return rounded, count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
-
-
-def listed_mass(T: Tables, question: Question, leaf: Leaf, q: int, counters: list[Rounded] | None, where: str) -> int:
-    """The mass of the listed sequences of a class that end in q, each of which must have been counted (None: everything was)."""
-    mine = [sequence for sequence in leaf.listed if sequence[-1] == q]
-    T.meter.multiply(6 * T.k * T.out * len(mine), (T.bits + T.scale) // 2)
-    for sequence in mine:
-        counted = counters is None or any(rounded.counts(sequence) for rounded in counters)
-        holds(counted, f"{where}: the sequence {sequence} is listed, but was not counted")
-    return sum(prod(map(list.__getitem__, question.masses, sequence)) for sequence in mine)
-
-
-def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -> int:
-    """At least the mass of the accepted sequences that end in one of the queries."""
-    tokens = automaton.tokens or queries  # a class may have no tokens left, and no sequence
-    nothing = [dict.fromkeys(tokens, 0)] * (T.k - 1) + [dict.fromkeys(queries, 0)]
-    return count_up(0, nothing, question.masses, automaton, T.meter)
+def counted(T: Tables, leaf: Leaf, source: Pair | Pool, where: str) -> int:
+    """At least the mass of a class that its terms count, or all of it without terms, less the listed sequences, which must be counted."""
+    counters, count, scale = [], 0, T.scale + 2 * T.bits
+    for term in leaf.terms or ():
+        harms = source.harms(term)
+        T.meter.add(4 * sum(map(len, harms)), scale + abs(term.grid.exponent))
+        start, D = term.grid.rounded(harms, scale, strict=term.kind == "spoiler")
+        counters.append((start, D))
+        count += count_up(start, D, T.masses, leaf.automaton, T.meter)
+    several = leaf.terms is None or len(leaf.terms) > 1
+    whole = mass(leaf.automaton, T.masses, source.queries, T.meter) if several else count
+    listed = [x for x in leaf.listed if x[-1] in source.queries]
+    T.meter.multiply(6 * T.k * T.out * len(listed), (T.bits + T.scale) // 2)
+    for x in listed:
+        found = leaf.terms is None or any(start + along(D, x) >= 0 for start, D in counters)
+        holds(found, f"{where}: the sequence {x} is listed, but was not counted")
+    of_listed = sum(prod(map(list.__getitem__, T.masses, x)) for x in listed)
+    return whole - of_listed if leaf.terms is None else min(count - of_listed, whole)
 
 
 # ---------------------------------------------------------------- the certificate
@@ -1193,22 +1194,16 @@ def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -
 
 def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | None, Question]:
     """What a certificate proves about this network, whatever it claims: mass at least, mass at most, of which question."""
-    sizes = network.sizes()
-    meter = Meter(work)
+    sizes, meter = network.sizes(), Meter(work)
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
-    factors = read_factors(certificate["factors"], sizes)
-    T = tables(network, question, factors, meter)
-    total = prod(map(sum, question.masses))
-    at_least = 0
-    for number, part in enumerate(read_parts(certificate["lower"], T, question, (JOINT, APART, FACTORED), "lower")):
-        at_least += max(0, question.mass(part.m, part.queries) - failing(T, question, factors, part, f"lower[{number}]"))
-    if certificate["upper"] is None:
-        return at_least, None, question
-    at_most = total
-    for number, part in enumerate(read_parts(certificate["upper"], T, question, (SPOILER,), "upper")):
-        at_most -= max(0, question.mass(part.m, part.queries) - right(T, question, part, f"upper[{number}]"))
-    return at_least, at_most, question
+    T = tables(network, question, read_factors(certificate["factors"], sizes), meter)
+    shown = {}
+    for side, rule in (("lower", failing), ("upper", right)):
+        shown[side] = 0
+        for part in read_parts(certificate[side], T, question, side) if certificate[side] is not None or side == "lower" else ():
+            shown[side] += max(0, mass(part.label.automaton, T.masses, part.queries, meter) - rule(T, part))
+    return shown["lower"], None if certificate["upper"] is None else prod(map(sum, question.masses)) - shown["upper"], question
 
 
 def checked_claims(data: bytes, network: Network, work: int) -> Checked:
