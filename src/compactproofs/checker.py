@@ -21,7 +21,7 @@ Write A[t] b[i] for the attention of token t at position i, up to a factor that 
 
 Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m,
 are negative. There is one rule, `failing`, for lower bounds and its mirror image, `right`, for upper bounds; both rest on two
-programmes, `count_up` and `walk`. Names ending in `_low` and `_high` are lower and upper bounds.
+programmes, `count_up` and `stays_negative`. Names ending in `_low` and `_high` are lower and upper bounds.
 
 The certificate format and the proofs in full are in docs/certificate-format.md.
 """
@@ -34,7 +34,7 @@ import json
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -47,22 +47,17 @@ from typing import Any, NamedTuple
 
 Row = list[int]
 Rows = list[Row]
-Harms = list[dict[int, int]]
-"""[i][t]: a number for token t at position i; at the last position only for queries"""
+Harms = list[dict[int, int]]  # [i][t]: a number for token t at position i; at the last position only for queries
 Json = Any
 
 FORMAT, VERSION = "compactproofs-certificate", 2
 REAL, FLOAT32 = "real", "float32-any-order"
 ERROR_MODEL = "float32-1"
-MOST_BYTES = 1 << 26
-"""Of a certificate or a model file."""
+MOST_BYTES = 1 << 26  # Of a certificate or a model file.
 NO_LIMIT = 1 << 200
-MOST_WORK = 60 * 10**9
-"""Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all."""
-WORK_PER_BYTE = 64
-"""For so many units of work that are allowed, tables and histograms may take a byte of memory: a gigabyte in all."""
-LARGE = 1 << 4096
-"""Witness integers stay below this."""
+MOST_WORK = 60 * 10**9  # Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all.
+WORK_PER_BYTE = 64  # For so many units of work that are allowed, tables and histograms may take a byte of memory: a gigabyte in all.
+LARGE = 1 << 4096  # Witness integers stay below this.
 
 
 class Verdict(Enum):
@@ -83,8 +78,7 @@ class Checked(NamedTuple):
     correct_at_most: int | None = None
     total: int | None = None
     semantics: str | None = None
-    assumptions: tuple[str, ...] = ()
-    """What was assumed in reading the model for this check."""
+    assumptions: tuple[str, ...] = ()  # What was assumed in reading the model for this check.
     question_sha256: str | None = None
 
     @property
@@ -197,10 +191,8 @@ class Network(NamedTuple):
     """Raw tensors: name -> (rows, columns, little-endian float32 bytes in row-major order); and the divisor of scores if it is known."""
 
     tensors: dict[str, tuple[int, int, bytes]]
-    divisor: str
-    """`n/d` in lowest terms: scores are divided by sqrt(n/d)"""
-    assumptions: tuple[str, ...] = ()
-    """What was assumed in reading the file"""
+    divisor: str  # `n/d` in lowest terms: scores are divided by sqrt(n/d)
+    assumptions: tuple[str, ...] = ()  # What was assumed in reading the file
 
     def sizes(self) -> dict[str, int]:
         """The size of every axis, on which all tensors must agree."""
@@ -403,27 +395,20 @@ class Meter:
 class Tables(NamedTuple):
     """What the rule computes with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
 
-    out: int
-    """outputs"""
-    k: int
-    """positions"""
+    out: int  # outputs
+    k: int  # positions
     scale: int
     bits: int
     EVOU: Rows
     PVOU: Rows
     EU: Rows
-    own: Rows
-    """[q][m]: EU[q][m], less the error of float32 arithmetic if the claim is about that"""
-    A_low: Rows
-    """[q][t]: attention to tokens, the largest of each query being about 1"""
+    own: Rows  # [q][m]: EU[q][m], less the error of float32 arithmetic if the claim is about that
+    A_low: Rows  # [q][t]: attention to tokens, the largest of each query being about 1
     A_high: Rows
-    b_low: Rows
-    """[q][i]: the same for positions"""
+    b_low: Rows  # [q][i]: the same for positions
     b_high: Rows
-    tops: Row
-    """[q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound"""
-    masses: Rows
-    """[i][t]"""
+    tops: Row  # [q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound
+    masses: Rows  # [i][t]
     factors: Factors
     meter: Meter
 
@@ -577,10 +562,8 @@ class Automaton:
 class Question(NamedTuple):
     """Which sequences carry which label, and their masses."""
 
-    automata: dict[int, Automaton]
-    """[m]: the sequences of label m, for labels that occur"""
-    masses: Rows
-    """[i][t]"""
+    automata: dict[int, Automaton]  # [m]: the sequences of label m, for labels that occur
+    masses: Rows  # [i][t]
     semantics: str
     sha256: str
 
@@ -617,32 +600,26 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
 
 
 def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
-    """The sequences of label m: states that accept the same endings are merged (Moore's algorithm), dead ones left out."""
-    group = [int(label == m) for label in labels]
-    while True:
+    """The sequences of label m: states that accept the same endings are merged (Moore's algorithm), so that at most one is dead; it is
+    left out, and so are those that cannot be reached."""
+    group, known = [int(label == m) for label in labels], 0
+    while known < len(set(group)):
         meter.spend(len(labels) * (400 + 30 * len(following[0])))
+        known = len(set(group))
         signatures = [(group[s], *map(group.__getitem__, row)) for s, row in enumerate(following)]
         numbers = {signature: number for number, signature in enumerate(dict.fromkeys(signatures))}
-        refined = [numbers[signature] for signature in signatures]
-        if len(numbers) == len(set(group)):
-            break
-        group = refined
+        group = [numbers[signature] for signature in signatures]
     state_of = dict(zip(group, range(len(group)), strict=True))  # some state of each group
     moves = {g: [group[z] for z in following[s]] for g, s in state_of.items()}
-    alive = {g for g, s in state_of.items() if labels[s] == m}
-    while more := {g for g in moves if g not in alive and not alive.isdisjoint(moves[g])}:
-        alive |= more
-    reached, frontier = set(), [group[start]]
+    dead = {g for g, row in moves.items() if set(row) == {g} and labels[state_of[g]] != m}
+    number, frontier = dict[int, int](), [group[start]]
     while frontier:
         g = frontier.pop()
-        if g in alive and g not in reached:
-            reached.add(g)
+        if g not in dead and g not in number:
+            number[g] = len(number)
             frontier += moves[g]
-    number = {g: n for n, g in enumerate(sorted(reached))}
-    if group[start] not in number:
-        return Automaton([{}], [False], 0)
-    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in sorted(reached)]
-    return Automaton(rows, [labels[state_of[g]] == m for g in sorted(reached)], number[group[start]])
+    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in number]
+    return Automaton(rows, [labels[state_of[g]] == m for g in number], 0) if rows else Automaton([{}], [False], 0)
 
 
 # ---------------------------------------------------------------- three programmes
@@ -668,8 +645,7 @@ class Window(NamedTuple):
     digits: int
     packed: int
     above: int
-    least: int
-    """the least sum that the rest can add, and the greatest"""
+    least: int  # the least sum that the rest can add, and the greatest
     greatest: int
 
 
@@ -766,20 +742,19 @@ def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, 
     return (packed & (1 << digits * width) - 1) + constant * ones(digits, width), total
 
 
-Moves = list[tuple[int, int, int]]
-"""State, next state, what is added"""
+Moves = list[tuple[int, int, int]]  # State, next state, what is added
 
 
-def walk(steps: Iterable[Moves], automaton: Automaton) -> int | None:
-    """The largest sum over all accepted sequences, where the moves at each position are given. None: there is none."""
-    best = {automaton.first: 0}
+def stays_negative(steps: Iterable[Moves], automaton: Automaton) -> bool:
+    """Whether the sum over every accepted sequence is negative, where the moves at each position are given."""
+    best = {automaton.first: 0}  # the largest sum so far, by state
     for moves in steps:
         after: dict[int, int] = {}
         for s, z, x in moves:
             if s in best and (z not in after or best[s] + x > after[z]):
                 after[z] = best[s] + x
         best = after
-    return max((x for s, x in best.items() if automaton.accepting[s]), default=None)
+    return all(x < 0 for s, x in best.items() if automaton.accepting[s])
 
 
 def best_moves(automaton: Automaton, harms: Harms, masses: Rows) -> Iterator[Moves]:
@@ -797,11 +772,9 @@ class Grid(NamedTuple):
     """How harms become small integers: a certificate's choice, any is sound."""
 
     mantissa: int
-    exponent: int
-    """a step is mantissa 2^exponent"""
+    exponent: int  # a step is mantissa 2^exponent
     depth: int
-    offsets: Row
-    """in 256ths of a step"""
+    offsets: Row  # in 256ths of a step
 
     def rounded(self, harms: Harms, scale: int, strict: bool) -> tuple[int, Harms]:
         """start and D: start + sum_i D[i][x_i] >= 0 if the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
@@ -833,12 +806,9 @@ def along(harms: Harms, sequence: Row) -> int:
 class Factors(NamedTuple):
     """Hints of factored terms: any are sound."""
 
-    centre: Exact
-    """moved from the positions to the tokens"""
-    mu: Exact
-    """moved from the direct path to EVOU"""
-    labels: dict[int, tuple[int | None, Row]]
-    """[m]: a token to which attention is relative, or None, and weights of outputs"""
+    centre: Exact  # moved from the positions to the tokens
+    mu: Exact  # moved from the direct path to EVOU
+    labels: dict[int, tuple[int | None, Row]]  # [m]: a token to which attention is relative, or None, and weights of outputs
 
 
 def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
@@ -871,46 +841,38 @@ class Term(NamedTuple):
 
 
 class Label:
-    """One label: its sequences, and what its queries share, computed when it is needed."""
+    """One label m: its sequences, and what its queries share. Rows over outputs leave m out."""
 
     def __init__(self, T: Tables, automaton: Automaton, m: int) -> None:
         self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
+        self.others = [*range(m), *range(m + 1, T.out)]
 
     @cached_property
-    def differences(self) -> tuple[Rows, Row]:
-        """EVOU[t][o] - EVOU[t][m] of its tokens, and the largest PVOU[i][o] - PVOU[i][m], for outputs o != m."""
+    def differences(self) -> list[Rows]:
+        """EVOU[t][o] - EVOU[t][m] of its tokens; PVOU[i][o] - PVOU[i][m]."""
         T, m = self.T, self.m
         T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-        of_tokens, of_positions = (
-            [[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU)
-        )
-        return of_tokens, list(map(max, *of_positions, of_positions[0]))
+        return [[[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU)]
 
     @cached_property
-    def brackets(self) -> tuple[Row, Row, dict[int, int]]:
-        """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]), p[i] and s[q] likewise from PVOU and EU."""
-        T, m = self.T, self.m
-        w = T.factors.labels[m][1]
-        T.meter.multiply((2 * len(self.tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
+    def at_worst(self) -> Row:
+        """The largest PVOU[i][o] - PVOU[i][m]."""
+        return list(map(max, *self.differences[1], self.differences[1][0]))
 
-        def largest(row: Row, own: int) -> int:
-            terms = list(map(mul, w, map(sub, row, repeat(own))))
-            return max(terms[:m] + terms[m + 1 :], default=-1)
+    def direct(self, q: int) -> Row:
+        """EU[q][o] - EU[q][m], and the error of float32 arithmetic if the claim is about that."""
+        return [self.T.EU[q][o] - self.T.own[q][self.m] for o in self.others]
 
-        r, p = ([largest(row, row[m]) for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU))
-        return r, p, {q: largest(T.EU[q], T.own[q][m]) for q in self.tokens}
-
-    def pools(self, queries: Row) -> list[Row]:
-        """Queries that share a table: all of them, or each by itself if attention is not relative to a token."""
-        relative_to, _ = self.T.factors.labels[self.m]
-        return [[q] for q in queries] if relative_to is None else [queries]
+    @cached_property
+    def brackets(self) -> list[Row]:
+        """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]); p[i] and s[q] likewise from PVOU and EU."""
+        weights = self.T.factors.labels[self.m][1]
+        self.T.meter.multiply((2 * len(self.tokens) + self.T.k) * self.T.out, max(self.T.scale, max(weights).bit_length()))
+        w, direct = [weights[o] for o in self.others], list(map(self.direct, self.tokens))
+        return [[max(map(mul, w, row), default=-1) for row in rows] for rows in (*self.differences, direct)]
 
 
-Entries = list[tuple[int, int, int, int]]
-Places = list[tuple[int, int, int]]
-
-
-def products(entries: Entries, places: Places, up: bool) -> Harms:
+def products(entries: list[tuple[int, int, int, int]], places: list[tuple[int, int, int]], up: bool) -> Harms:
     """At least (up) or at most (x + y) A b, for entries (token, x, bounds of A) at each of the places (y, bounds of b)."""
     return [
         {t: z * A_high * b_high if ((z := x + y) > 0) == up else z * A_low * b_low for t, x, A_low, A_high in entries}
@@ -918,96 +880,54 @@ def products(entries: Entries, places: Places, up: bool) -> Harms:
     ]
 
 
-class Pool:
-    """Harms that bound all outputs of one label at once, at their worst over a pool of queries.
+def pooled(label: Label, queries: Row) -> Harms:
+    """[i][t] over 2^(scale + 2 bits): bounds of all outputs of a label at once, at their worst over a pool of queries.
 
-    With the brackets of the label, w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
-    if these add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table
-    then serves a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last
-    position the token is the query itself.
+    w[o] (B_o - B_m) <= r[t] + p[i] + s[q], so w[o] G_o(i, t) <= A[t] b[i] (r + p + s); if these add up to less than zero, no output
+    reaches the label. A and b of each query may be scaled by any positive numbers; one table then serves a pool, with its largest s, and
+    its largest attention where r + p + s is positive, its least where it is not. At the last position the token is the query itself.
     """
-
-    def __init__(self, label: Label, queries: Row) -> None:
-        T, tokens, (r, p, s), self.queries = label.T, label.tokens, label.brackets, queries
-        relative_to, _ = T.factors.labels[label.m]
-        T.meter.multiply(2 * len(queries) * (len(tokens) + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
-        A_low, A_high, b_low, b_high, last = Rows(), Rows(), Rows(), Rows(), {}
-        for q in queries:
-            a = 1 << T.bits if relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)
-            A_low.append([T.A_low[q][t] * a >> T.bits for t in tokens])
-            A_high.append([-(-T.A_high[q][t] * a >> T.bits) for t in tokens])
-            b_low.append([x * T.tops[q] >> T.bits for x in T.b_low[q]])
-            b_high.append([-(-x * T.tops[q] >> T.bits) for x in T.b_high[q]])
-            own = tokens.index(q)
-            entry, place = (q, r[own], A_low[-1][own], A_high[-1][own]), (p[-1] + s[q], b_low[-1][-1], b_high[-1][-1])
-            last.update(products([entry], [place], up=True)[0])
-        A_least, b_least = (list(map(min, *rows, rows[0])) for rows in (A_low, b_low))
-        A_most, b_most = (list(map(max, *rows, rows[0])) for rows in (A_high, b_high))
-        worst = max(s[q] for q in queries)
-        entries, places = zip(tokens, r, A_least, A_most, strict=True), zip([x + worst for x in p], b_least, b_most, strict=True)
-        self.table = [*products(list(entries), list(places)[:-1], up=True), last]
-
-    def harms(self, _: Term) -> Harms:
-        """[i][t] over 2^(scale + 2 bits), whatever the factored term."""
-        return self.table
+    T, tokens, (r, p, s), (relative_to, _) = label.T, label.tokens, label.brackets, label.T.factors.labels[label.m]
+    T.meter.multiply(2 * len(queries) * (len(tokens) + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
+    A_low, A_high, b_low, b_high, last = Rows(), Rows(), Rows(), Rows(), {}
+    places = [tokens.index(q) for q in queries]
+    for q, own in zip(queries, places, strict=True):
+        a = 1 << T.bits if relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)
+        A_low.append([T.A_low[q][t] * a >> T.bits for t in tokens])
+        A_high.append([-(-T.A_high[q][t] * a >> T.bits) for t in tokens])
+        b_low.append([x * T.tops[q] >> T.bits for x in T.b_low[q]])
+        b_high.append([-(-x * T.tops[q] >> T.bits) for x in T.b_high[q]])
+        itself = [(q, r[own], A_low[-1][own], A_high[-1][own])]
+        last.update(products(itself, [(p[-1] + s[own], b_low[-1][-1], b_high[-1][-1])], up=True)[0])
+    A_least, b_least = (list(map(min, *rows, rows[0])) for rows in (A_low, b_low))
+    A_most, b_most = (list(map(max, *rows, rows[0])) for rows in (A_high, b_high))
+    rest = [x + max(s[own] for own in places) for x in p]
+    entries, elsewhere = zip(tokens, r, A_least, A_most, strict=True), zip(rest, b_least, b_most, strict=True)
+    return [*products(list(entries), list(elsewhere)[:-1], up=True), last]
 
 
 class Pair:
     """One query and one label: bounds of G_o(i, t), computed when they are needed."""
 
     def __init__(self, label: Label, q: int) -> None:
-        self.T, self.automaton, self.m, self.q, self.queries = label.T, label.automaton, label.m, q, [q]
-        self.tokens, self.own, (self.values, self.at_worst) = label.tokens, label.tokens.index(q), label.differences
-        self.others = [*range(self.m), *range(self.m + 1, self.T.out)]
+        self.T, self.label, self.q, self.tokens, self.others = label.T, label, q, label.tokens, label.others
+        self.own, self.direct = label.tokens.index(q), label.direct(q)
         self.low, self.high = ([A[q][t] for t in self.tokens] for A in (self.T.A_low, self.T.A_high))
+        rest = list(map(add, label.at_worst, self.direct))
+        self.gains = [list(map(add, row, rest)) for row in label.differences[0]]  # [t][o]: at least B_o - B_m, whatever the position
         self.known: dict[tuple[int, bool], Harms] = {}
-
-    @cached_property
-    def gains(self) -> Rows:
-        """[t][o], o != m: at least B_o - B_m, whatever the position."""
-        rest = [x + self.T.EU[self.q][o] - self.T.own[self.q][self.m] for x, o in zip(self.at_worst, self.others, strict=True)]
-        return [list(map(add, row, rest)) for row in self.values]
 
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
         if (o, up) not in self.known:
-            T, q, m = self.T, self.q, self.m
+            T, q, j, (of_tokens, of_positions) = self.T, self.q, self.others.index(o), self.label.differences
             T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
             if len(self.known) * T.k * len(self.tokens) > 1 << 22:
                 self.known.clear()
-            entries = list(zip(self.tokens, [row[o - (o > m)] for row in self.values], self.low, self.high, strict=True))
-            direct = T.EU[q][o] - T.own[q][m]
-            places = list(zip([row[o] - row[m] + direct for row in T.PVOU], T.b_low[q], T.b_high[q], strict=True))
+            entries = list(zip(self.tokens, [row[j] for row in of_tokens], self.low, self.high, strict=True))
+            places = list(zip([row[j] + self.direct[j] for row in of_positions], T.b_low[q], T.b_high[q], strict=True))
             self.known[o, up] = products(entries, places[:-1], up) + products([entries[self.own]], places[-1:], up)
         return self.known[o, up]
-
-    def harmful(self, first: int, end: int) -> Row:
-        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
-
-        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
-        """
-        if first == end:
-            return []
-        T, q, automaton = self.T, self.q, self.automaton
-        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
-        worst = [max(row[first:end]) for row in self.gains]
-        harm = {t: x * (high if x > 0 else low) for t, x, low, high in zip(self.tokens, worst, self.low, self.high, strict=True)}
-        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
-        steps = [moves] * (T.k - 1) + [[(s, row[q], harm[q]) for s, row in enumerate(automaton.moves) if q in row]]
-        b = zip(T.b_low[q], T.b_high[q], strict=True)
-        found = walk(
-            ([(s, z, x * (high if x > 0 else low)) for s, z, x in step] for step, (low, high) in zip(steps, b, strict=True)), automaton
-        )
-        if found is None or found < 0:
-            return []
-        half = (first + end) // 2
-        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
-
-    def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
-        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
-        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
-        found = walk(best_moves(automaton, self.terms(o, up=True), self.T.masses), automaton)
-        return found is None or found < 0
 
     def harms(self, term: Term) -> Harms:
         """Upper bounds of what a term adds up."""
@@ -1022,6 +942,30 @@ class Pair:
             weighted = [[w * x for x in row.values()] for w, row in zip(term.numbers, rows, strict=True)]
             harms.append(dict(zip(rows[0], map(max, *weighted, weighted[0]), strict=True)))
         return harms
+
+    def harmful(self, first: int, end: int) -> Row:
+        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
+
+        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
+        """
+        if first == end:
+            return []
+        T, q, automaton = self.T, self.q, self.label.automaton
+        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
+        worst = [max(row[first:end]) for row in self.gains]
+        harm = {t: x * (high if x > 0 else low) for t, x, low, high in zip(self.tokens, worst, self.low, self.high, strict=True)}
+        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        steps = [moves] * (T.k - 1) + [[(s, row[q], harm[q]) for s, row in enumerate(automaton.moves) if q in row]]
+        b = zip(steps, T.b_low[q], T.b_high[q], strict=True)
+        if stays_negative(([(s, z, x * (high if x > 0 else low)) for s, z, x in step] for step, low, high in b), automaton):
+            return []
+        half = (first + end) // 2
+        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
+
+    def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
+        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
+        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
+        return stays_negative(best_moves(automaton, self.terms(o, up=True), self.T.masses), automaton)
 
 
 # ---------------------------------------------------------------- the rule
@@ -1134,15 +1078,18 @@ def failing(T: Tables, part: Part) -> int:
     outputs. So what fails is at most what the terms count, and at most the whole class. Right sequences, decided one by one, are taken off
     if a term counts them.
     """
-    if part.factored:
-        pools = (Pool(part.label, queries) for queries in part.label.pools(part.queries))
-        return sum(counted(T, leaf, pool, part.where) for pool in pools for leaf in part.leaves)
     total = 0
+    if part.factored:
+        alone = T.factors.labels[part.label.m][0] is None  # attention is relative to no token
+        for queries in [[q] for q in part.queries] if alone else [part.queries]:
+            table = repeat(pooled(part.label, queries))
+            total += sum(counted(T, leaf, queries, table, part.where) for leaf in part.leaves)
+        return total
     for q in part.queries:
         pair = Pair(part.label, q)
         harmful = pair.harmful(0, T.out - 1)
         for leaf in part.leaves:
-            total += counted(T, leaf, pair, part.where)
+            total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
             for o in harmful if leaf.terms is not None else ():
                 harmless = o in leaf.covered or pair.is_harmless_in(o, leaf.automaton)
                 holds(harmless, f"{part.where}: output {o} might win, and no term covers it")
@@ -1162,31 +1109,31 @@ def right(T: Tables, part: Part) -> int:
     for q in part.queries:
         pair = Pair(part.label, q)
         for leaf in part.leaves:
-            total += counted(T, leaf, pair, part.where)
+            total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
             for x in leaf.listed:
                 certain = x[-1] != q or any(along(pair.terms(o, up=False), x) >= 0 for o in pair.others)
                 holds(certain, f"{part.where}: the sequence {x} is not certainly wrong")
     return total
 
 
-def counted(T: Tables, leaf: Leaf, source: Pair | Pool, where: str) -> int:
+def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], where: str) -> int:
     """At least the mass of a class that its terms count, or all of it without terms, less the listed sequences, which must be counted."""
     counters, count, scale = [], 0, T.scale + 2 * T.bits
-    for term in leaf.terms or ():
-        harms = source.harms(term)
-        T.meter.add(4 * sum(map(len, harms)), scale + abs(term.grid.exponent))
-        start, D = term.grid.rounded(harms, scale, strict=term.kind == "spoiler")
+    for term, harm in zip(leaf.terms or (), harms, strict=False):
+        T.meter.add(4 * sum(map(len, harm)), scale + abs(term.grid.exponent))
+        start, D = term.grid.rounded(harm, scale, strict=term.kind == "spoiler")
         counters.append((start, D))
         count += count_up(start, D, T.masses, leaf.automaton, T.meter)
-    several = leaf.terms is None or len(leaf.terms) > 1
-    whole = mass(leaf.automaton, T.masses, source.queries, T.meter) if several else count
-    listed = [x for x in leaf.listed if x[-1] in source.queries]
+    listed = [x for x in leaf.listed if x[-1] in queries]
     T.meter.multiply(6 * T.k * T.out * len(listed), (T.bits + T.scale) // 2)
     for x in listed:
         found = leaf.terms is None or any(start + along(D, x) >= 0 for start, D in counters)
         holds(found, f"{where}: the sequence {x} is listed, but was not counted")
-    of_listed = sum(prod(map(list.__getitem__, T.masses, x)) for x in listed)
-    return whole - of_listed if leaf.terms is None else min(count - of_listed, whole)
+        count -= prod(map(list.__getitem__, T.masses, x))
+    if leaf.terms is not None and len(leaf.terms) < 2:
+        return count
+    whole = mass(leaf.automaton, T.masses, queries, T.meter)
+    return whole + count if leaf.terms is None else min(count, whole)
 
 
 # ---------------------------------------------------------------- the certificate
@@ -1198,48 +1145,44 @@ def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | N
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
     T = tables(network, question, read_factors(certificate["factors"], sizes), meter)
-    shown = {}
-    for side, rule in (("lower", failing), ("upper", right)):
-        shown[side] = 0
-        for part in read_parts(certificate[side], T, question, side) if certificate[side] is not None or side == "lower" else ():
-            shown[side] += max(0, mass(part.label.automaton, T.masses, part.queries, meter) - rule(T, part))
-    return shown["lower"], None if certificate["upper"] is None else prod(map(sum, question.masses)) - shown["upper"], question
+
+    def shown(side: str, rule: Callable[[Tables, Part], int]) -> int:
+        """The mass of which at least one thing is sure: that it is right, or that it is wrong."""
+        parts = read_parts(certificate[side], T, question, side)
+        return sum(max(0, mass(part.label.automaton, T.masses, part.queries, meter) - rule(T, part)) for part in parts)
+
+    at_least = shown("lower", failing)
+    return at_least, None if certificate["upper"] is None else prod(map(sum, question.masses)) - shown("upper", right), question
 
 
 def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     """The claims of a certificate about this network, if it proves them; raises with the reason otherwise."""
     certificate = parse(data, "the certificate")
     well_formed(isinstance(certificate, dict) and certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
-    version = certificate.get("version")
-    well_formed(
-        version == VERSION and type(version) is int,
-        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew: 'compactproofs prove --certificate'",
-    )
+    version, again = certificate.get("version"), "Make it anew: 'compactproofs prove --certificate'"
+    known = version == VERSION and type(version) is int
+    well_formed(known, f"certificate of version {version!r:.40}; this checker knows version {VERSION}. {again}")
     names = "format version producer question model claim factors lower upper end"
     _, _, producer, _, model, claim, _, _, above, end = fields(certificate, names, "the certificate")
     well_formed(list(certificate)[-1] == "end" and end == FORMAT, "the certificate does not end with its end marker")
     well_formed(isinstance(producer, str), "producer is not a string")
     check_model(model, network)
-    at_least, at_most, claimed_total = fields(claim, "correct_at_least correct_at_most total", "claim")
-    at_least, total = natural(at_least, "claim.correct_at_least"), natural(claimed_total, "claim.total")
-    at_most = None if at_most is None else natural(at_most, "claim.correct_at_most")
-    well_formed(at_most is None or at_most <= total, "claim.correct_at_most is larger than claim.total")
-    well_formed((at_most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
-    least, most, question = proven(certificate, network, work)
+    least, most, total = fields(claim, "correct_at_least correct_at_most total", "claim")
+    least, total = natural(least, "claim.correct_at_least"), natural(total, "claim.total")
+    most = None if most is None else natural(most, "claim.correct_at_most")
+    well_formed(most is None or most <= total, "claim.correct_at_most is larger than claim.total")
+    well_formed((most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
+    at_least, at_most, question = proven(certificate, network, work)
     holds(total == prod(map(sum, question.masses)), "the claim gives another total than the mass of all sequences")
-    holds(at_least <= least, f"the certificate proves a mass of {least} right, less than the {at_least} claimed")
+    holds(least <= at_least, f"the certificate proves a mass of {at_least} right, less than the {least} claimed")
     if at_most is not None and most is not None:
-        holds(most <= at_most, f"the certificate proves a mass of at most {most} right, more than the {at_most} claimed")
+        holds(at_most <= most, f"the certificate proves a mass of at most {at_most} right, more than the {most} claimed")
         holds(question.semantics == REAL, "upper bounds are proven about the real-number network only")
-    at_most_too = "" if at_most is None else f" and at most {at_most}"
-    about = (
-        "over the real numbers" if question.semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
-    )
-    reason = (
-        f"at least {at_least}{at_most_too} of {total} sequences are answered right, {about}; "
-        f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"
-    )
-    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, question.semantics, network.assumptions, question.sha256)
+    claimed = f"at least {least}" + ("" if most is None else f" and at most {most}")
+    about = {REAL: "over the real numbers", FLOAT32: f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"}
+    read = f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"
+    reason = f"{claimed} of {total} sequences are answered right, {about[question.semantics]}; {read}"
+    return Checked(Verdict.ACCEPTED, reason, least, most, total, question.semantics, network.assumptions, question.sha256)
 
 
 def check_model(model: Json, network: Network) -> None:
@@ -1271,38 +1214,30 @@ def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -
         return Checked(Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
 
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
-
-def arguments_of(words: list[str]) -> tuple[str, str, dict[str, str], int]:
-    """Certificate, model, what the user says of the configuration, and the limit of work."""
-    parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False, exit_on_error=False)
+def main(words: list[str]) -> int:
+    """`python -m compactproofs.checker CERTIFICATE MODEL`"""
+    parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False)
     for name in ("certificate", "model", "--n-heads", "--normalization"):
         parser.add_argument(name)
     parser.add_argument("--work", default=str(MOST_WORK))
     given = parser.parse_args(words)
-    well_formed(given.work.isascii() and given.work.isdigit() and 0 < len(given.work) <= 30, "--work needs a natural number")
-    told = {"n_heads": given.n_heads, "normalization_type": given.normalization}
-    return given.certificate, given.model, {name: said for name, said in told.items() if said is not None}, int(given.work)
-
-
-def main(words: list[str]) -> int:
-    """`python -m compactproofs.checker CERTIFICATE MODEL`"""
+    said = {"n_heads": given.n_heads, "normalization_type": given.normalization}
     try:
-        certificate, model, told, work = arguments_of(words)
-        well_formed(Path(model).is_file() or not Path(model).exists(), f"the model {model} is not a regular file")
-        beside = Path(model).parent.joinpath("config.json")
+        well_formed(given.work.isascii() and given.work.isdigit() and 0 < len(given.work) <= 30, "--work needs a natural number")
+        model = Path(given.model)
+        well_formed(model.is_file() or not model.exists(), f"the model {given.model} is not a regular file")
+        beside = model.parent.joinpath("config.json")
         config = read_bytes(str(beside), "configuration") if beside.is_file() else b"{}"
-        network = read_safetensors(read_bytes(model, "model"), config, told)
-        checked = check(read_bytes(certificate, "certificate"), network, work)
+        told = {name: value for name, value in said.items() if value is not None}
+        network = read_safetensors(read_bytes(given.model, "model"), config, told)
+        checked = check(read_bytes(given.certificate, "certificate"), network, int(given.work))
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))
     except OSError as error:
         checked = Checked(Verdict.MALFORMED, f"cannot read the model: {error.strerror}")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        return INTERRUPTED
+        return 130  # as shells have it after Ctrl-C
     lines = [f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)]
     for line in lines:
         sys.stdout.write("".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in line) + "\n")

@@ -139,8 +139,8 @@ class Case:
     def harms(self, pair, term):
         """Of a term without a grid, all outputs but the label being covered."""
         written = {**term, "step": [1, 0], "depth": 1, "offsets": [0] * self.T.k}
-        covered = {o for o in range(self.T.out) if o != pair.m}
-        return pair.harms(checker.read_term(written, self.T, pair.m, covered, checker.KINDS["lower"], ""))
+        covered = {o for o in range(self.T.out) if o != pair.label.m}
+        return pair.harms(checker.read_term(written, self.T, pair.label.m, covered, checker.KINDS["lower"], ""))
 
     def lower_part(self, m, queries, order):
         factored = self.rng.random() < 0.3
@@ -157,14 +157,14 @@ class Case:
         return {"label": m, "queries": queries, "order": order, "leaves": leaves}
 
     def factored_leaf(self, m, queries):
-        harms = checker.Pool(self.label(m), queries).table
+        harms = checker.pooled(self.label(m), queries)
         terms = [{"factored": True, **self.grid(harms, self.T.scale + 2 * self.T.bits)} for _ in range(self.rng.choice([1, 1, 1, 2]))]
         return self.rng.choice([None, *[{"terms": terms, "listed": []}] * 5])
 
     def leaf(self, pair):
         """Terms that cover all outputs, or all but some."""
         rng, terms, covered = self.rng, [], set()
-        others = [o for o in range(self.T.out) if o != pair.m]
+        others = [o for o in range(self.T.out) if o != pair.label.m]
         waiting = rng.sample(others, len(others))[: rng.choice([len(others), len(others), rng.randint(0, len(others))])]
         while waiting:
             if covered and rng.random() < 0.5:
@@ -183,7 +183,7 @@ class Case:
         try:
             return bool(list(checker.read_parts([part], self.T, self.question, side)))
         except checker.RejectedError as error:
-            assert any(words in str(error) for words in REFUSALS)
+            assert any(words in str(error) for words in REFUSALS)  # noqa: PT017
             return False
 
     def failing(self, part):
@@ -295,7 +295,7 @@ def test_pooled_harms_bound_all_outputs_of_all_queries(case):
         tokens, (relative_to, weights) = automaton.tokens, case.factors.labels[m]
         queries = case.rng.sample(tokens, case.rng.randint(1, len(tokens)))
         for pool in [[q] for q in queries] if relative_to is None else [queries]:
-            harms = checker.Pool(case.label(m), pool).table
+            harms = checker.pooled(case.label(m), pool)
             for q, o in product(pool, range(T.out)):
                 if o == m:
                     continue
@@ -389,9 +389,9 @@ def test_a_pool_takes_the_least_attention_where_tokens_help():
     assert failing([1]) == 0 and failing([0, 1]) >= failing([0]) == len(wrong) == 1
     label = checker.Label(T, question.automata[1], 1)
     assert label.tokens == [0, 1]
-    together = checker.Pool(label, [0, 1]).table
+    together = checker.pooled(label, [0, 1])
     for q in (0, 1):
-        alone = checker.Pool(label, [q]).table
+        alone = checker.pooled(label, [q])
         assert all(together[0][t] >= alone[0][t] for t in (0, 1)) and together[1][q] == alone[1][q]
 
 
