@@ -20,10 +20,9 @@ Write A[t] b[i] for the attention of token t at position i, up to a factor that 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
 
 Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m,
-are negative. There is one rule, `failing`, for lower bounds and its mirror image, `right`, for upper bounds; both rest on two
-programmes, `count_up` and `stays_negative`. Names ending in `_low` and `_high` are lower and upper bounds.
-
-The certificate format and the proofs in full are in docs/certificate-format.md.
+are negative. There is one rule, `failing`, for lower bounds and its mirror image, `right`, for upper bounds; both rest on two programmes,
+`count_up` and `stays_negative`. Names ending in `_low` and `_high` are lower and upper bounds. The format is docs/certificate-format.md,
+and the proofs in full are in docs/explanation/threshold-proofs.md.
 """
 
 from __future__ import annotations
@@ -35,12 +34,11 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property, reduce
 from itertools import repeat
 from math import isqrt, log10, prod
-from operator import add, mul, sub
+from operator import add, mul, or_, sub
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -156,10 +154,9 @@ def parse(data: bytes, what: str, floats: bool = False) -> Json:
 
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=str if floats else refuse, parse_constant=refuse)
-    except RecursionError:
-        raise MalformedError(f"{what} is nested too deeply") from None
-    except ValueError as error:
-        raise MalformedError(f"{what} is not valid JSON: {error!s:.200}") from None
+    except (ValueError, RecursionError) as error:
+        deep = "nested too deeply" if isinstance(error, RecursionError) else f"not valid JSON: {error!s:.200}"
+        raise MalformedError(f"{what} is {deep}") from None
 
 
 def read_bytes(path: str, what: str) -> bytes:
@@ -177,13 +174,13 @@ def read_bytes(path: str, what: str) -> bytes:
 
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
 AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
-ARCHITECTURE = {
-    "n_layers": ("1", "one layer"),
-    "n_heads": ("1", "one attention head"),
-    "attn_only": ("true", "attention only"),
-    "normalization_type": ("none", "no normalisation"),
+ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
+IN_WORDS = {
+    "n_layers": "one layer",
+    "n_heads": "one attention head",
+    "attn_only": "attention only",
+    "normalization_type": "no normalisation",
 }
-"""What a configuration may say of the only architecture that this checker knows."""
 FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
 
 
@@ -204,18 +201,15 @@ class Network(NamedTuple):
 
     def sha256(self) -> str:
         """Of the canonical bytes: the shapes and the divisor as text, then the tensors."""
-        lines = ["compactproofs-weights-1", *(f"{name} {r} {c}" for name, (r, c, _) in self.tensors.items())]
-        digest = hashlib.sha256("\n".join([*lines, f"score_divisor_squared {self.divisor}", ""]).encode())
-        for _, _, data in self.tensors.values():
-            digest.update(data)
-        return digest.hexdigest()
+        shapes = "".join(f"{name} {rows} {columns}\n" for name, (rows, columns, _) in self.tensors.items())
+        text = f"compactproofs-weights-1\n{shapes}score_divisor_squared {self.divisor}\n"
+        return hashlib.sha256(b"".join([text.encode(), *(data for _, _, data in self.tensors.values())])).hexdigest()
 
 
 def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str] = MappingProxyType({})) -> Network:
     """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps.
 
-    `config` is the content of config.json beside the file, and `told` what the user says of fields of the configuration. The rules are
-    those of docs/reference/model-files.md, restricted to plain names.
+    `config` is config.json, `told` what the user says of its fields. The rules are those of docs/reference/model-files.md, for plain names.
     """
     well_formed(len(data) >= 8, "the model file is shorter than a safetensors header")
     length = int.from_bytes(data[:8], "little")
@@ -256,19 +250,18 @@ def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, confi
     well_formed(not missing, f"neither the tensors nor a configuration say {missing}; {advice}")
     divisor, about_scale = divisor_of(said.get("attn_scale"), tensors["W_Q"][1])
     network = Network(tensors, divisor)
-    expected = {name: value for name, (value, _) in ARCHITECTURE.items()} | {axis: str(size) for axis, size in network.sizes().items()}
+    expected = {**ARCHITECTURE, **{axis: str(size) for axis, size in network.sizes().items()}}
     for name, value in said.items():
         known = name in (*FREE_METADATA, "attn_scale") or value == expected.get(name)
         well_formed(known, f"the configuration says {name:.40}={value!r:.40}, which is not supported here; `compactproofs check` may")
-    heard = [words for name, (_, words) in ARCHITECTURE.items() if name in told and name not in {**metadata, **beside}]
-    unsaid = {name: words for name, (_, words) in ARCHITECTURE.items() if name not in said}
+    heard = [words for name, words in IN_WORDS.items() if name in told and name not in {**metadata, **beside}]
+    unsaid = {name: words for name, words in IN_WORDS.items() if name not in said}
     assumptions = [f"{words}, because the user said so" for words in heard]
     if not metadata and not beside:
-        assumptions += [
-            "no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions"
-        ]
+        unstated = "one layer, attention only, no soft caps, the last position sees every position, learned positions"
+        assumptions.append(f"no config found: {unstated}")
     elif unsaid:
-        assumptions += [f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}"]
+        assumptions.append(f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}")
     return network._replace(assumptions=(*assumptions, *about_scale))
 
 
@@ -331,9 +324,7 @@ def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
         well_formed(exponent < 255, f"tensor {name} has an entry that is infinite or not a number")
         number = (mantissa | 0x800000) << (exponent - 1) if exponent else mantissa
         numbers.append(-number if bits >> 31 else number)
-    common = 0
-    for number in numbers:
-        common |= number
+    common = reduce(or_, numbers)
     spare = min((common & -common).bit_length() - 1, 149) if common else 149
     return Exact([[x >> spare for x in numbers[r * columns : (r + 1) * columns]] for r in range(rows)], 149 - spare)
 
@@ -341,13 +332,12 @@ def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
 def exp_minus(y: int, scale: int, bits: int) -> tuple[int, int]:
     """Integers low <= 2^bits exp(-y / 2^scale) <= high, for y >= 0.
 
-    Proof. If y / 2^scale >= bits, then 0 < exp(-y / 2^scale) < 2^-bits, as e > 2. Otherwise let z = y / 2^(scale + halvings), which is
-    at most 2^-12, so exp(-y / 2^scale) = exp(-z)^(2^halvings).
-    exp(-z) = sum_n (-1)^n z^n / n! alternates and its terms decrease, so it is at most every partial sum that ends with an even n, and at
-    least that sum minus the n-th term (which is not less than the next). `term_low` and `term_high` enclose 2^work z^n / n!: each comes
-    from the one before by multiplying with y, dividing by 2^(scale + halvings) and by n, rounded down or up. So `low` and `high`, which
-    add low even terms and subtract high odd ones, or the other way round, enclose 2^work exp(-z) after the last line of the loop.
-    Squaring keeps the enclosure: low^2 / 2^work rounded down, high^2 / 2^work rounded up, low being made non-negative first. QED
+    Proof. If y / 2^scale >= bits, then 0 < exp(-y / 2^scale) < 2^-bits, as e > 2. Otherwise let z = y / 2^(scale + halvings) <= 2^-12, so
+    exp(-y / 2^scale) = exp(-z)^(2^halvings). exp(-z) = sum_n (-1)^n z^n / n! alternates and its terms decrease, so it is at most every
+    partial sum that ends with an even n, and at least that sum minus the n-th term (which is not less than the next). `term_low` and
+    `term_high` enclose 2^work z^n / n!: each comes from the one before by multiplying with y, dividing by 2^(scale + halvings) and by n,
+    rounded down or up. So `low` and `high`, which add low even terms and subtract high odd ones, or the other way round, enclose
+    2^work exp(-z) after the last line of the loop. Squaring keeps the enclosure, rounded down or up, `low` not being negative. QED
     """
     if y >= bits << scale:
         return 0, 1
@@ -513,41 +503,28 @@ def float32_error(W: dict[str, Exact], EVOU: Rows, PVOU: Rows, question: Questio
 # ---------------------------------------------------------------- the question: labels and masses
 
 
-@dataclass(frozen=True, eq=False)
 class Automaton:
-    """Accepts some sequences: [s] is {token: next state}, and no accepted sequence takes a move that is missing."""
+    """Accepts some sequences: moves[s] is {token: next state}, and no accepted sequence takes a move that is missing."""
 
-    moves: list[dict[int, int]]
-    accepting: list[bool]
-    first: int
-
-    @cached_property
-    def tokens(self) -> Row:
-        """Tokens that occur."""
-        return sorted({t for row in self.moves for t in row})
-
-    @cached_property
-    def groups(self) -> list[dict[int, Row]]:
-        """[s]: {next state: tokens that lead there}"""
-        groups: list[dict[int, Row]] = [{} for _ in self.moves]
-        for row, group in zip(self.moves, groups, strict=True):
+    def __init__(self, moves: list[dict[int, int]], accepting: list[bool], first: int) -> None:
+        self.moves, self.accepting, self.first = moves, accepting, first
+        self.tokens = sorted({t for row in moves for t in row})
+        self.groups: list[dict[int, Row]] = [{} for _ in moves]  # [s]: {next state: tokens that lead there}
+        for row, group in zip(moves, self.groups, strict=True):
             for t, z in row.items():
                 group.setdefault(z, []).append(t)
-        return groups
 
     def in_class(self, order: Row, c: int) -> Automaton:
-        """Of these sequences those with order[c] and none of order[:c]; for c = len(order), those with none of order.
-
-        Every sequence is in exactly one of these classes. State s + len(moves) means: order[c] has been seen.
-        """
+        """Those with order[c] and none of order[:c]; for c = len(order), with none of order. Every sequence is in one of these classes."""
         if not order:
             return self
-        gone, wanted, n = set(order[:c]), order[c] if c < len(order) else None, len(self.moves)
+        gone, n = set(order[:c]), len(self.moves)
         rows = [{t: z for t, z in row.items() if t not in gone} for row in self.moves]
-        if wanted is None:
+        if c == len(order):
             return Automaton(rows, self.accepting, self.first)
-        before = [{t: z + n if t == wanted else z for t, z in row.items()} for row in rows]
-        return Automaton(before + [{t: z + n for t, z in row.items()} for row in rows], [False] * n + self.accepting, self.first)
+        before = [{t: z + n if t == order[c] else z for t, z in row.items()} for row in rows]
+        seen = [{t: z + n for t, z in row.items()} for row in rows]  # state s + n: order[c] has been seen
+        return Automaton(before + seen, [False] * n + self.accepting, self.first)
 
     def accepts(self, sequence: Row) -> bool:
         """Whether it accepts a sequence."""
@@ -590,9 +567,8 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
         whole.update(b"uniform")
     else:
         weights = [integers(row, 0, 1 << 40, "question.masses", v) for row in items(masses, "question.masses", k)]
-        holds(
-            all(0 < sum(row) <= 1 << 40 for row in weights), "question.masses: the masses of a position add up to 0, or to more than 2^40"
-        )
+        good = all(0 < sum(row) <= 1 << 40 for row in weights)
+        holds(good, "question.masses: the masses of a position add up to 0, or to more than 2^40")
         whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
     holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
@@ -627,9 +603,9 @@ def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Met
 
 def mass(automaton: Automaton, masses: Rows, queries: Row, meter: Meter) -> int:
     """Of the accepted sequences that end in one of the queries: an exact integer."""
+    meter.spend(len(masses) * sum(400 + 30 * len(row) for row in automaton.moves))
     ways = {automaton.first: 1}  # the mass of the ways to each state
     for row in (*masses[:-1], [x if q in queries else 0 for q, x in enumerate(masses[-1])]):
-        meter.add(sum(len(automaton.groups[s]) for s in ways), 0)
         after: dict[int, int] = {}
         for s, found in ways.items():
             for z, tokens in automaton.groups[s].items():
@@ -639,13 +615,16 @@ def mass(automaton: Automaton, masses: Rows, queries: Row, meter: Meter) -> int:
 
 
 class Window(NamedTuple):
-    """f_i(s, z) for one i and s: 0 below the window, constant above it, else the (z - begin)-th digit of one large integer."""
+    """f_i(s, z) for one i and s: 0 below, constant above, else the (z - begin)-th digit, in base 2^width, of one large integer.
+
+    Nobody looks at sums that cannot be reached. To read f_{i+1} at z + d is to shift by d digits.
+    """
 
     begin: int
     digits: int
     packed: int
     above: int
-    least: int  # the least sum that the rest can add, and the greatest
+    least: int  # sum that the rest can add
     greatest: int
 
 
@@ -654,12 +633,10 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
 
     f_k(s, z) = 1 if s accepts and z >= 0, else 0; f_i(s, z) = sum_t masses[i][t] ceil(f_{i+1}(s', z + D[i][t]) / 2^e_i), s' being the state
     after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s,
-    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i are the least that keep numbers
-    below 2^62 (docs/explanation/threshold-proofs.md, 7).
-
-    f_i(s, z) is 0 below and constant above a window of z, and nobody looks below or above the sums that can be reached. Digits of windows
-    are in base 2^width. To read f_{i+1} at z + d is to shift by d digits. They stay below the base, so nothing is carried.
+    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i are the least that keep
+    numbers below 2^62, so that no digit of a window is carried (docs/explanation/threshold-proofs.md, 7).
     """
+    meter.spend(len(D) * sum(400 + 100 * len(row) for row in automaton.moves))
     most, width, exponents = 1, 3, [0] * len(D)
     for i in reversed(range(len(D))):
         here = sum(map(masses[i].__getitem__, D[i]))
@@ -670,9 +647,7 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
     reach = [{automaton.first: (start, start)}]  # the least and the greatest sum before each position, by state
     steps = []  # by state and next state: the mass of the tokens that add d, by d
     for row, weights in zip(D, masses, strict=True):
-        after: dict[int, tuple[int, int]] = {}
-        step: dict[int, dict[int, Counter[int]]] = {}
-        weighted = set(weights) != {1}
+        weighted, after, step = set(weights) != {1}, dict[int, tuple[int, int]](), dict[int, dict[int, Counter[int]]]()
         for s, (low, high) in reach[-1].items():
             step[s] = {}
             for z, tokens in automaton.groups[s].items():
@@ -688,8 +663,6 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
         steps.append(step)
     windows = {s: Window(0, 0, 0, 1, 0, 0) for s, accepts in enumerate(automaton.accepting) if accepts}
     for i in reversed(range(len(D))):
-        if exponents[i]:
-            windows = {s: coarser(window, exponents[i], width) for s, window in windows.items()}
         new = {}
         for s, (low, high) in reach[i].items():
             groups = [(windows[z], added) for z, added in steps[i][s].items() if z in windows]
@@ -700,13 +673,13 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
                 digits = max(min(-least, high + 1) - begin, 0)
                 meter.add(sum(len(added) for _, added in groups), digits * width)
                 meter.hold(0, 0, digits * width)
-                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width), least, greatest)
+                e = exponents[i - 1] if i else 0
+                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width, e), least, greatest)
         windows = new
     if automaton.first not in windows:
         return 0
-    window = windows[automaton.first]
-    j = start - window.begin
-    found = 0 if j < 0 else window.above if j >= window.digits else window.packed >> j * width & (1 << width) - 1
+    window = windows[automaton.first]  # of the start alone
+    found = window.packed if window.digits else window.above if window.begin == start else 0
     return found << sum(exponents)
 
 
@@ -719,34 +692,31 @@ def ones(digits: int, width: int) -> int:
     return x & (1 << digits * width) - 1
 
 
-def coarser(window: Window, e: int, width: int) -> Window:
-    """Every digit, and the constant above, divided by 2^e and rounded up."""
-    one = ones(window.digits, width)
-    packed = (window.packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1)
-    return window._replace(packed=packed, above=-(-window.above >> e))
+def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, width: int, e: int) -> tuple[int, int]:
+    """The digits from `begin` on of the sum of mass times window(z + d), over windows and over {d: mass}; and the constant above.
 
-
-def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, width: int) -> tuple[int, int]:
-    """The digits from `begin` on of the sum of mass times window(z + d), over windows and over {d: mass}; and the constant above."""
-    packed = constant = total = 0
+    Both are divided by 2^e and rounded up.
+    """
+    packed = constant = above = 0
+    one = ones(digits, width)
     for window, added in groups:
-        longer = window.packed | window.above * ones(digits, width) << window.digits * width
+        longer = window.packed | window.above * one << window.digits * width
         for d, weight in added.items():
-            total += weight * window.above
+            above += weight * window.above
             move = begin + d - window.begin
             if move >= window.digits:
                 constant += weight * window.above
             elif move > -digits:
                 part = longer >> move * width if move >= 0 else longer << -move * width
                 packed += part if weight == 1 else weight * part
-    return (packed & (1 << digits * width) - 1) + constant * ones(digits, width), total
+    packed = (packed & (1 << digits * width) - 1) + constant * one
+    if e:
+        packed = (packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1)
+    return packed, -(-above >> e)
 
 
-Moves = list[tuple[int, int, int]]  # State, next state, what is added
-
-
-def stays_negative(steps: Iterable[Moves], automaton: Automaton) -> bool:
-    """Whether the sum over every accepted sequence is negative, where the moves at each position are given."""
+def stays_negative(steps: Iterable[list[tuple[int, int, int]]], automaton: Automaton) -> bool:
+    """Whether the sum over every accepted sequence is negative; steps[i] has the moves at i: state, next state, what is added."""
     best = {automaton.first: 0}  # the largest sum so far, by state
     for moves in steps:
         after: dict[int, int] = {}
@@ -757,15 +727,14 @@ def stays_negative(steps: Iterable[Moves], automaton: Automaton) -> bool:
     return all(x < 0 for s, x in best.items() if automaton.accepting[s])
 
 
-def best_moves(automaton: Automaton, harms: Harms, masses: Rows) -> Iterator[Moves]:
+def best_moves(automaton: Automaton, harms: Harms, masses: Rows) -> Iterator[list[tuple[int, int, int]]]:
     """At each position, the most harm between two states by a token that has a mass; harms[i] has the tokens that may stand at i."""
     everything, groups = set(automaton.tokens), [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
     for row, weights in zip(harms, masses, strict=True):
         allowed = row if min(weights) > 0 else {t: x for t, x in row.items() if weights[t]}
-        here = groups
-        if not allowed.keys() >= everything:
-            here = [(s, z, found) for s, z, tokens in groups if (found := [t for t in tokens if t in allowed])]
-        yield [(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in here]
+        whole = allowed.keys() >= everything
+        there = groups if whole else [(s, z, list(filter(allowed.__contains__, tokens))) for s, z, tokens in groups]
+        yield [(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in there if tokens]
 
 
 class Grid(NamedTuple):
@@ -779,9 +748,9 @@ class Grid(NamedTuple):
     def rounded(self, harms: Harms, scale: int, strict: bool) -> tuple[int, Harms]:
         """start and D: start + sum_i D[i][x_i] >= 0 if the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
 
-        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so start + sum D is at least the sum of harms over the
-        step; it is an integer, so where that is positive, start - 1 + sum D >= 0. D may be raised to a floor; and a D above the ceiling
-        decides alone, since start + ceiling + the floors of all others is zero, so the ceiling will do.
+        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so the integer start + sum D is at least the sum of
+        harms over the step. D may be raised to a floor; and a D above the ceiling decides alone, since start + ceiling + the floors of all
+        others is zero, so the ceiling will do (docs/explanation/threshold-proofs.md, 3).
         """
         start = -(-sum(self.offsets) // 256) - strict
         floors = [self.depth] * (len(harms) - 1) + [4 * self.depth]
@@ -816,19 +785,17 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
     out, d_model = sizes["d_vocab_out"], sizes["d_model"]
     if value is None:
         return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {})
-    centre, mu, labels = fields(value, "centre mu labels", "factors")
-    vectors = []
-    for name, vector, length in (("centre", centre, d_model), ("mu", mu, out)):
-        scale, entries = fields(vector, "scale entries", "factors." + name)
-        found = integers(entries, -LARGE, LARGE, f"factors.{name}.entries", length)
-        vectors.append(Exact([found], integer(scale, 0, 256, f"factors.{name}.scale")))
-    by_label = {}
+    *vectors, labels = fields(value, "centre mu labels", "factors")
+    moved, hints = [], {}
+    for where, vector, length in zip(("factors.centre", "factors.mu"), vectors, (d_model, out), strict=True):
+        scale, entries = fields(vector, "scale entries", where)
+        moved.append(Exact([integers(entries, -LARGE, LARGE, where, length)], integer(scale, 0, 256, where)))
     for each in items(labels, "factors.labels"):
         m, token, weights = fields(each, "label relative_to weights", "factors.labels")
-        m = integer(m, 0, out - 1, "factors.labels")
-        chosen = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
-        by_label[m] = chosen, [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
-    return Factors(vectors[0], vectors[1], by_label)
+        relative_to = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
+        w = [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
+        hints[integer(m, 0, out - 1, "factors.labels")] = relative_to, w
+    return Factors(moved[0], moved[1], hints)
 
 
 class Term(NamedTuple):
@@ -846,18 +813,10 @@ class Label:
     def __init__(self, T: Tables, automaton: Automaton, m: int) -> None:
         self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
         self.others = [*range(m), *range(m + 1, T.out)]
-
-    @cached_property
-    def differences(self) -> list[Rows]:
-        """EVOU[t][o] - EVOU[t][m] of its tokens; PVOU[i][o] - PVOU[i][m]."""
-        T, m = self.T, self.m
         T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-        return [[[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in ([T.EVOU[t] for t in self.tokens], T.PVOU)]
-
-    @cached_property
-    def at_worst(self) -> Row:
-        """The largest PVOU[i][o] - PVOU[i][m]."""
-        return list(map(max, *self.differences[1], self.differences[1][0]))
+        self.EVOU = [[T.EVOU[t][o] - T.EVOU[t][m] for o in self.others] for t in self.tokens]
+        self.PVOU = [[row[o] - row[m] for o in self.others] for row in T.PVOU]
+        self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
 
     def direct(self, q: int) -> Row:
         """EU[q][o] - EU[q][m], and the error of float32 arithmetic if the claim is about that."""
@@ -869,15 +828,12 @@ class Label:
         weights = self.T.factors.labels[self.m][1]
         self.T.meter.multiply((2 * len(self.tokens) + self.T.k) * self.T.out, max(self.T.scale, max(weights).bit_length()))
         w, direct = [weights[o] for o in self.others], list(map(self.direct, self.tokens))
-        return [[max(map(mul, w, row), default=-1) for row in rows] for rows in (*self.differences, direct)]
+        return [[max(map(mul, w, row), default=-1) for row in rows] for rows in (self.EVOU, self.PVOU, direct)]
 
 
 def products(entries: list[tuple[int, int, int, int]], places: list[tuple[int, int, int]], up: bool) -> Harms:
     """At least (up) or at most (x + y) A b, for entries (token, x, bounds of A) at each of the places (y, bounds of b)."""
-    return [
-        {t: z * A_high * b_high if ((z := x + y) > 0) == up else z * A_low * b_low for t, x, A_low, A_high in entries}
-        for y, b_low, b_high in places
-    ]
+    return [{t: z * A1 * b1 if ((z := x + y) > 0) == up else z * A0 * b0 for t, x, A0, A1 in entries} for y, b0, b1 in places]
 
 
 def pooled(label: Label, queries: Row) -> Harms:
@@ -914,18 +870,18 @@ class Pair:
         self.own, self.direct = label.tokens.index(q), label.direct(q)
         self.low, self.high = ([A[q][t] for t in self.tokens] for A in (self.T.A_low, self.T.A_high))
         rest = list(map(add, label.at_worst, self.direct))
-        self.gains = [list(map(add, row, rest)) for row in label.differences[0]]  # [t][o]: at least B_o - B_m, whatever the position
+        self.gains = [list(map(add, row, rest)) for row in label.EVOU]  # [t][o]: at least B_o - B_m, whatever the position
         self.known: dict[tuple[int, bool], Harms] = {}
 
     def terms(self, o: int, up: bool) -> Harms:
         """[i][t]: at least (up) or at most G_o(i, t)."""
         if (o, up) not in self.known:
-            T, q, j, (of_tokens, of_positions) = self.T, self.q, self.others.index(o), self.label.differences
+            T, q, j = self.T, self.q, self.others.index(o)
             T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
             if len(self.known) * T.k * len(self.tokens) > 1 << 22:
                 self.known.clear()
-            entries = list(zip(self.tokens, [row[j] for row in of_tokens], self.low, self.high, strict=True))
-            places = list(zip([row[j] + self.direct[j] for row in of_positions], T.b_low[q], T.b_high[q], strict=True))
+            entries = list(zip(self.tokens, [row[j] for row in self.label.EVOU], self.low, self.high, strict=True))
+            places = list(zip([row[j] + self.direct[j] for row in self.label.PVOU], T.b_low[q], T.b_high[q], strict=True))
             self.known[o, up] = products(entries, places[:-1], up) + products([entries[self.own]], places[-1:], up)
         return self.known[o, up]
 
@@ -944,10 +900,8 @@ class Pair:
         return harms
 
     def harmful(self, first: int, end: int) -> Row:
-        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
-
-        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
-        """
+        """Those of `others[first:end]` of which no quick walk shows that they never reach the label: it takes every position for the
+        worst one, and several outputs at once for the worst of them; a failure halves them."""
         if first == end:
             return []
         T, q, automaton = self.T, self.q, self.label.automaton
@@ -998,13 +952,13 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
     """The parts of a bound, one after the other: the automata of all classes at once would take much memory. No two parts are about the
     same query and label."""
     seen: set[tuple[int, int]] = set()
-    labels = {m: Label(T, automaton, m) for m, automaton in question.automata.items()}
+    label = cache(lambda m: Label(T, question.automata[m], m))
     for number, part in enumerate(items(value, side)):
         here = f"{side}[{number}]"
         m, queries, order, leaves = fields(part, "label queries order leaves", here)
         m = integer(m, 0, T.out - 1, here + ".label")
-        holds(m in labels, f"{here}: no sequence has the label {m}")
-        automaton = labels[m].automaton
+        holds(m in question.automata, f"{here}: no sequence has the label {m}")
+        automaton = question.automata[m]
         queries, order = (integers(x, 0, len(T.EVOU) - 1, here) for x in (queries, order))
         holds(set(automaton.tokens).issuperset([*queries, *order]), f"{here}: a token does not occur with label {m}")
         holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
@@ -1024,7 +978,7 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
             well_formed(len(kinds) == 1, f"{here}: factored terms stand by themselves, and are true")
         if "factored" in kinds or side == "upper":  # without a term nothing is known
             found = [leaf if leaf.terms else leaf._replace(terms=None) for leaf in found]
-        yield Part(here, labels[m], queries, found, "factored" in kinds)
+        yield Part(here, label(m), queries, found, "factored" in kinds)
 
 
 def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, where: str) -> Leaf:
@@ -1102,8 +1056,8 @@ def failing(T: Tables, part: Part) -> int:
 def right(T: Tables, part: Part) -> int:
     """At least the mass of a part that is right: in each class, the sequences on which one output, the spoiler, loses.
 
-    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong sequences, decided one by one,
-    are taken off if they have been counted.
+    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong ones, decided one by one, are
+    taken off if they have been counted.
     """
     total = 0
     for q in part.queries:
@@ -1217,18 +1171,18 @@ def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -
 def main(words: list[str]) -> int:
     """`python -m compactproofs.checker CERTIFICATE MODEL`"""
     parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False)
-    for name in ("certificate", "model", "--n-heads", "--normalization"):
+    for name in ("certificate", "model", "--n-heads"):
         parser.add_argument(name)
+    parser.add_argument("--normalization", dest="normalization_type")
     parser.add_argument("--work", default=str(MOST_WORK))
     given = parser.parse_args(words)
-    said = {"n_heads": given.n_heads, "normalization_type": given.normalization}
+    told = {name: said for name in ("n_heads", "normalization_type") if (said := getattr(given, name)) is not None}
     try:
         well_formed(given.work.isascii() and given.work.isdigit() and 0 < len(given.work) <= 30, "--work needs a natural number")
         model = Path(given.model)
         well_formed(model.is_file() or not model.exists(), f"the model {given.model} is not a regular file")
         beside = model.parent.joinpath("config.json")
         config = read_bytes(str(beside), "configuration") if beside.is_file() else b"{}"
-        told = {name: value for name, value in said.items() if value is not None}
         network = read_safetensors(read_bytes(given.model, "model"), config, told)
         checked = check(read_bytes(given.certificate, "certificate"), network, int(given.work))
     except MalformedError as error:

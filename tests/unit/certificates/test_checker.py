@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -324,13 +325,13 @@ def test_masses_of_questions_are_limited():
 
 @given(st.integers(1, 9), st.integers(1, 12), st.data())
 def test_digits(width, digits, data):
-    """`ones` and `coarser` by hand."""
+    """`ones`, and the rounding of `shifted`, by hand: one window, read where it is."""
     assert checker.ones(digits, width) == sum(1 << j * width for j in range(digits))
     e = data.draw(st.integers(0, 5))
     entries = [data.draw(st.integers(0, (1 << width + 5) - 1)) for _ in range(digits)]
     packed = sum(x << j * (width + 8) for j, x in enumerate(entries))
-    found = checker.coarser(checker.Window(0, digits, packed, 13, 0, 0), e, width + 8)
-    assert found.packed == sum(-(-x >> e) << j * (width + 8) for j, x in enumerate(entries)) and found.above == -(-13 >> e)
+    found = checker.shifted([(checker.Window(0, digits, packed, 13, 0, 0), Counter({0: 1}))], 0, digits, width + 8, e)
+    assert found == (sum(-(-x >> e) << j * (width + 8) for j, x in enumerate(entries)), -(-13 >> e))
 
 
 @pytest.mark.parametrize("layout", [2, 3])
