@@ -33,14 +33,13 @@ import json
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache, cached_property, reduce
 from itertools import repeat
 from math import isqrt, log10, prod
 from operator import add, mul, or_, sub
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Row = list[int]
@@ -49,8 +48,7 @@ Harms = list[dict[int, int]]  # [i][t]: a number for token t at position i; at t
 Json = Any
 
 FORMAT, VERSION = "compactproofs-certificate", 2
-REAL, FLOAT32 = "real", "float32-any-order"
-ERROR_MODEL = "float32-1"
+REAL, FLOAT32, ERROR_MODEL = "real", "float32-any-order", "float32-1"
 MOST_BYTES = 1 << 26  # Of a certificate or a model file.
 NO_LIMIT = 1 << 200
 MOST_WORK = 60 * 10**9  # Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all.
@@ -175,12 +173,7 @@ def read_bytes(path: str, what: str) -> bytes:
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
 AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
 ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
-IN_WORDS = {
-    "n_layers": "one layer",
-    "n_heads": "one attention head",
-    "attn_only": "attention only",
-    "normalization_type": "no normalisation",
-}
+IN_WORDS = dict(zip(ARCHITECTURE, ("one layer", "one attention head", "attention only", "no normalisation"), strict=True))
 FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
 
 
@@ -206,18 +199,16 @@ class Network(NamedTuple):
         return hashlib.sha256(b"".join([text.encode(), *(data for _, _, data in self.tensors.values())])).hexdigest()
 
 
-def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str] = MappingProxyType({})) -> Network:
-    """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps.
-
-    `config` is config.json, `told` what the user says of its fields. The rules are those of docs/reference/model-files.md, for plain names.
-    """
+def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str] | None = None) -> Network:
+    """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps. `config` is
+    config.json, `told` what the user says of its fields. The rules are those of docs/reference/model-files.md, for plain names."""
     well_formed(len(data) >= 8, "the model file is shorter than a safetensors header")
     length = int.from_bytes(data[:8], "little")
     well_formed(length <= min(len(data) - 8, 1 << 24), "the model's safetensors header is longer than the file, or than 16 MiB")
     header, body = parse(data[8 : 8 + length], "the model's safetensors header"), data[8 + length :]
     well_formed(isinstance(header, dict), "the model's safetensors header is not an object")
     metadata = header.pop("__metadata__", {})
-    strings = isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
+    strings = isinstance(metadata, dict) and set(map(type, metadata.values())) <= {str}
     well_formed(strings, "the model's metadata is not an object, or has a value that is not a string")
     others = "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one"
     well_formed(set(header) == set(NAMES), f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. {others}.")
@@ -228,13 +219,12 @@ def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str]
         shape, (first, end) = integers(shape, -LARGE, LARGE, f"shape of {name}"), integers(ends, -LARGE, LARGE, f"offsets of {name}", 2)
         rows, columns = shape[-2:] if len(shape) == 2 or (len(shape) == 3 and shape[0] == 1) else (0, 0)
         well_formed(min(rows, columns) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
-        well_formed(0 <= first <= end <= len(body), f"tensor {name}: its bytes lie outside the file, which may be truncated")
         well_formed(end - first == 4 * rows * columns, f"tensor {name}: its bytes do not fit its shape")
         tensors[name] = (rows, columns, body[first:end])
         ranges.append((first, end))
     edges = [0, *(edge for pair in sorted(ranges) for edge in pair), len(body)]
-    well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or bytes of the file belong to no tensor")
-    return configured(tensors, metadata, config, told)
+    well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or do not fill the file, which may be truncated")
+    return configured(tensors, metadata, config, told or {})
 
 
 def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes, told: Mapping[str, str]) -> Network:
@@ -266,10 +256,8 @@ def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, confi
 
 
 def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
-    """The squared divisor of scores, in lowest terms, and what was assumed about it.
-
-    -1 stands for sqrt(d_head), and so does the float64 nearest to it; any other number stands for itself.
-    """
+    """The squared divisor of scores, in lowest terms, and what was assumed about it. -1 stands for sqrt(d_head), and so does the float64
+    nearest to it; any other number stands for itself."""
     if attn_scale is None:
         return f"{d_head}/1", [f"config does not mention attn_scale: assumed attention scale 1/sqrt(d_head) = 1/sqrt({d_head})"]
     try:
@@ -404,10 +392,8 @@ class Tables(NamedTuple):
 
 
 def tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Tables:
-    """The exact tables of the network and enclosures of its attention.
-
-    Two vectors, any will do, are moved: `centre` from the positions to the tokens, `mu` from the direct path to EVOU. No sum changes.
-    """
+    """The exact tables of the network and enclosures of its attention. Two vectors are moved, which changes no sum: `centre` from the
+    positions to the tokens, `mu` from the direct path to EVOU."""
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
     finest = max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
     E, position, centre = (x.at(finest) for x in (W["W_E"], W["W_pos"], factors.centre))
@@ -418,8 +404,7 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
     EQKE, EQKP = QK.times(key.transposed(), meter), QK.times(place.transposed(), meter)
     n, d = map(int, network.divisor.split("/"))
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
-    largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
-    bits = 64 + min(3 * largest // 2, 2000)
+    bits = 64 + min(3 * (isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1) // 2, 2000)
     A_low, A_high, _ = attention(EQKE, n, d, bits, meter)
     b_low, b_high, tops = attention(EQKP, n, d, bits, meter)
     scale, out = max(EVOU.scale, EU.scale, 256), len(EU.rows[0])
@@ -434,10 +419,8 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
 
 
 def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows, Row]:
-    """Enclosures of 2^bits exp((scores - top) / sqrt(n / d)), top being the largest score of the row.
-
-    And about 2^bits exp(top / sqrt(n / d)), at least 1: the scale of a query is free, so this needs no proof.
-    """
+    """Enclosures of 2^bits exp((scores - top) / sqrt(n / d)), top being the largest of the row; and about 2^bits exp(top / sqrt(n / d)), at
+    least 1: the scale of a query is free, so this needs no proof."""
     root_scale, y_scale = bits + 256, bits + 16
     root = isqrt((d << 2 * root_scale) // n)  # sqrt(d / n) lies between root and root + 1, over 2^root_scale
     down = scores.scale + root_scale - y_scale
@@ -484,7 +467,6 @@ def float32_error(W: dict[str, Exact], EVOU: Rows, PVOU: Rows, question: Questio
     majorants = h, last, Q, K, V, O, Q.times(K.transposed(), meter), O.times(W_U, meter), last.times(W_U, meter)
     holds(all(max(map(max, X.rows)) < 1 << X.scale + 100 for X in majorants), "float32 might overflow on this model")
     score, value, direct = ([[-(-x << scale >> X.scale) for x in row] for row in X.rows] for X in majorants[-3:])
-
     root = isqrt((d << 512) // n) + 1  # at least 2^256 sqrt(d / n)
     result = [[0] * len(direct[0]) for _ in E.rows]
     for m, automaton in question.automata.items():
@@ -558,21 +540,21 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
         following = [integers(row, 0, len(rows) - 1, "question.task.following", v) for row in rows]
         labels = integers(labels, 0, (1 << 31) - 1, "question.task.labels", len(rows))
         start = integer(start, 0, len(rows) - 1, "question.task.start")
-    digest = hashlib.sha256(f"compactproofs-task-1\nn_ctx {k}\nstates {len(labels)}\ntokens {v}\nstart {start}\n".encode("ascii"))
-    for row in (*following, labels):
-        digest.update(struct.pack(f"<{len(row)}q", *row))
-    whole = hashlib.sha256(f"compactproofs-question-1\n{digest.hexdigest()}\n{semantics}\n".encode("ascii"))
-    if masses is None:
-        weights = [[1] * v for _ in range(k)]
-        whole.update(b"uniform")
-    else:
+    weights = [[1] * v] * k
+    if masses is not None:
         weights = [integers(row, 0, 1 << 40, "question.masses", v) for row in items(masses, "question.masses", k)]
-        good = all(0 < sum(row) <= 1 << 40 for row in weights)
-        holds(good, "question.masses: the masses of a position add up to 0, or to more than 2^40")
-        whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
-    holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
+    good = all(0 < sum(row) <= 1 << 40 for row in weights)
+    holds(good, "question.masses: the masses of a position add up to 0, or to more than 2^40")
+
+    def hashed(text: str, rows: Rows) -> str:
+        return hashlib.sha256(text.encode() + b"".join(struct.pack(f"<{len(row)}q", *row) for row in rows)).hexdigest()
+
+    asked = f"compactproofs-task-1\nn_ctx {k}\nstates {len(labels)}\ntokens {v}\nstart {start}\n"
+    whole = f"compactproofs-question-1\n{hashed(asked, [*following, labels])}\n{semantics}\n"
+    name = hashed(whole + "uniform", []) if masses is None else hashed(whole, weights)
+    holds(sha256 == name, f"the question's SHA-256 is {name}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
-    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest())
+    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, name)
 
 
 def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
@@ -598,27 +580,29 @@ def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Met
     return Automaton(rows, [labels[state_of[g]] == m for g in number], 0) if rows else Automaton([{}], [False], 0)
 
 
-# ---------------------------------------------------------------- three programmes
+# ---------------------------------------------------------------- masses, counts, walks; terms
 
 
-def mass(automaton: Automaton, masses: Rows, queries: Row, meter: Meter) -> int:
-    """Of the accepted sequences that end in one of the queries: an exact integer."""
+def mass_by_query(automaton: Automaton, masses: Rows, meter: Meter) -> Counter[int]:
+    """[q]: the mass of the accepted sequences that end in q, an exact integer."""
     meter.spend(len(masses) * sum(400 + 30 * len(row) for row in automaton.moves))
     ways = {automaton.first: 1}  # the mass of the ways to each state
-    for row in (*masses[:-1], [x if q in queries else 0 for q, x in enumerate(masses[-1])]):
+    for row in masses[:-1]:
         after: dict[int, int] = {}
         for s, found in ways.items():
             for z, tokens in automaton.groups[s].items():
                 after[z] = after.get(z, 0) + found * sum(map(row.__getitem__, tokens))
         ways = after
-    return sum(found for s, found in ways.items() if automaton.accepting[s])
+    by_query: Counter[int] = Counter()
+    for s, found in ways.items():
+        for q, z in automaton.moves[s].items():
+            by_query[q] += found * masses[-1][q] if automaton.accepting[z] else 0
+    return by_query
 
 
 class Window(NamedTuple):
-    """f_i(s, z) for one i and s: 0 below, constant above, else the (z - begin)-th digit, in base 2^width, of one large integer.
-
-    Nobody looks at sums that cannot be reached. To read f_{i+1} at z + d is to shift by d digits.
-    """
+    """f_i(s, z) for one i and s, where z can be reached: 0 below, constant above, else the (z - begin)-th digit, in base 2^width, of one
+    large integer. To read it at z + d is to shift by d digits."""
 
     begin: int
     digits: int
@@ -637,12 +621,12 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
     numbers below 2^62, so that no digit of a window is carried (docs/explanation/threshold-proofs.md, 7).
     """
     meter.spend(len(D) * sum(400 + 100 * len(row) for row in automaton.moves))
-    most, width, exponents = 1, 3, [0] * len(D)
+    most, width, exponents = 1, 3, [0] * (len(D) + 1)  # exponents[i + 1] is e_i
     for i in reversed(range(len(D))):
         here = sum(map(masses[i].__getitem__, D[i]))
-        while here * -(-most >> exponents[i]) >= 1 << 62:
-            exponents[i] += 1
-        most = here * -(-most >> exponents[i])
+        while here * -(-most >> exponents[i + 1]) >= 1 << 62:
+            exponents[i + 1] += 1
+        most = here * -(-most >> exponents[i + 1])
         width = max(width, most.bit_length() + 2)
     reach = [{automaton.first: (start, start)}]  # the least and the greatest sum before each position, by state
     steps = []  # by state and next state: the mass of the tokens that add d, by d
@@ -673,8 +657,7 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
                 digits = max(min(-least, high + 1) - begin, 0)
                 meter.add(sum(len(added) for _, added in groups), digits * width)
                 meter.hold(0, 0, digits * width)
-                e = exponents[i - 1] if i else 0
-                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width, e), least, greatest)
+                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width, exponents[i]), least, greatest)
         windows = new
     if automaton.first not in windows:
         return 0
@@ -693,10 +676,8 @@ def ones(digits: int, width: int) -> int:
 
 
 def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, width: int, e: int) -> tuple[int, int]:
-    """The digits from `begin` on of the sum of mass times window(z + d), over windows and over {d: mass}; and the constant above.
-
-    Both are divided by 2^e and rounded up.
-    """
+    """The digits from `begin` on of the sum of mass times window(z + d), over windows and over {d: mass}; and the constant above. Both
+    are divided by 2^e and rounded up."""
     packed = constant = above = 0
     one = ones(digits, width)
     for window, added in groups:
@@ -725,16 +706,6 @@ def stays_negative(steps: Iterable[list[tuple[int, int, int]]], automaton: Autom
                 after[z] = best[s] + x
         best = after
     return all(x < 0 for s, x in best.items() if automaton.accepting[s])
-
-
-def best_moves(automaton: Automaton, harms: Harms, masses: Rows) -> Iterator[list[tuple[int, int, int]]]:
-    """At each position, the most harm between two states by a token that has a mass; harms[i] has the tokens that may stand at i."""
-    everything, groups = set(automaton.tokens), [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
-    for row, weights in zip(harms, masses, strict=True):
-        allowed = row if min(weights) > 0 else {t: x for t, x in row.items() if weights[t]}
-        whole = allowed.keys() >= everything
-        there = groups if whole else [(s, z, list(filter(allowed.__contains__, tokens))) for s, z, tokens in groups]
-        yield [(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in there if tokens]
 
 
 class Grid(NamedTuple):
@@ -767,9 +738,6 @@ class Grid(NamedTuple):
 def along(harms: Harms, sequence: Row) -> int:
     """The sum of harms over a sequence."""
     return sum(row[t] for row, t in zip(harms, sequence, strict=True))
-
-
-# ---------------------------------------------------------------- terms
 
 
 class Factors(NamedTuple):
@@ -814,21 +782,24 @@ class Label:
         self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
         self.others = [*range(m), *range(m + 1, T.out)]
         T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-        self.EVOU = [[T.EVOU[t][o] - T.EVOU[t][m] for o in self.others] for t in self.tokens]
-        self.PVOU = [[row[o] - row[m] for o in self.others] for row in T.PVOU]
+        of_tokens = [T.EVOU[t] for t in self.tokens]
+        self.EVOU, self.PVOU = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in (of_tokens, T.PVOU))
         self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
+        self.mass = mass_by_query(automaton, T.masses, T.meter)
 
     def direct(self, q: int) -> Row:
         """EU[q][o] - EU[q][m], and the error of float32 arithmetic if the claim is about that."""
-        return [self.T.EU[q][o] - self.T.own[q][self.m] for o in self.others]
+        row, own = self.T.EU[q], self.T.own[q][self.m]
+        return [x - own for x in row[: self.m] + row[self.m + 1 :]]
 
     @cached_property
-    def brackets(self) -> list[Row]:
+    def brackets(self) -> tuple[Row, Row, dict[int, int]]:
         """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]); p[i] and s[q] likewise from PVOU and EU."""
         weights = self.T.factors.labels[self.m][1]
         self.T.meter.multiply((2 * len(self.tokens) + self.T.k) * self.T.out, max(self.T.scale, max(weights).bit_length()))
         w, direct = [weights[o] for o in self.others], list(map(self.direct, self.tokens))
-        return [[max(map(mul, w, row), default=-1) for row in rows] for rows in (self.EVOU, self.PVOU, direct)]
+        r, p, s = ([max(map(mul, w, row), default=-1) for row in rows] for rows in (self.EVOU, self.PVOU, direct))
+        return r, p, dict(zip(self.tokens, s, strict=True))
 
 
 def products(entries: list[tuple[int, int, int, int]], places: list[tuple[int, int, int]], up: bool) -> Harms:
@@ -845,21 +816,23 @@ def pooled(label: Label, queries: Row) -> Harms:
     """
     T, tokens, (r, p, s), (relative_to, _) = label.T, label.tokens, label.brackets, label.T.factors.labels[label.m]
     T.meter.multiply(2 * len(queries) * (len(tokens) + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
-    A_low, A_high, b_low, b_high, last = Rows(), Rows(), Rows(), Rows(), {}
-    places = [tokens.index(q) for q in queries]
-    for q, own in zip(queries, places, strict=True):
-        a = 1 << T.bits if relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)
-        A_low.append([T.A_low[q][t] * a >> T.bits for t in tokens])
-        A_high.append([-(-T.A_high[q][t] * a >> T.bits) for t in tokens])
-        b_low.append([x * T.tops[q] >> T.bits for x in T.b_low[q]])
-        b_high.append([-(-x * T.tops[q] >> T.bits) for x in T.b_high[q]])
-        itself = [(q, r[own], A_low[-1][own], A_high[-1][own])]
-        last.update(products(itself, [(p[-1] + s[own], b_low[-1][-1], b_high[-1][-1])], up=True)[0])
+
+    def scaled(low: Row, high: Row, factor: int) -> tuple[Row, Row]:
+        return [x * factor >> T.bits for x in low], [-(-x * factor >> T.bits) for x in high]
+
+    A, b, last, worst = [], [], {}, max(s[q] for q in queries)
+    for q in queries:
+        low, high = ([rows[q][t] for t in tokens] for rows in (T.A_low, T.A_high))
+        A.append((low, high) if relative_to is None else scaled(low, high, (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)))
+        b.append(scaled(T.b_low[q], T.b_high[q], T.tops[q]))
+        own = tokens.index(q)
+        itself, place = (q, r[own], A[-1][0][own], A[-1][1][own]), (p[-1] + s[q], b[-1][0][-1], b[-1][1][-1])
+        last[q] = products([itself], [place], up=True)[0][q]
+    (A_low, A_high), (b_low, b_high) = zip(*A, strict=True), zip(*b, strict=True)
     A_least, b_least = (list(map(min, *rows, rows[0])) for rows in (A_low, b_low))
     A_most, b_most = (list(map(max, *rows, rows[0])) for rows in (A_high, b_high))
-    rest = [x + max(s[own] for own in places) for x in p]
-    entries, elsewhere = zip(tokens, r, A_least, A_most, strict=True), zip(rest, b_least, b_most, strict=True)
-    return [*products(list(entries), list(elsewhere)[:-1], up=True), last]
+    entries, places = zip(tokens, r, A_least, A_most, strict=True), zip([x + worst for x in p], b_least, b_most, strict=True)
+    return [*products(list(entries), list(places)[:-1], up=True), last]
 
 
 class Pair:
@@ -893,17 +866,16 @@ class Pair:
         if term.kind == "apart":
             above, below, (n1, n2) = self.terms(term.outputs[0], up=True), self.terms(term.outputs[1], up=False), term.numbers
             return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
-        harms = []
-        for rows in zip(*(self.terms(o, up=True) for o in term.outputs), strict=True):
-            weighted = [[w * x for x in row.values()] for w, row in zip(term.numbers, rows, strict=True)]
-            harms.append(dict(zip(rows[0], map(max, *weighted, weighted[0]), strict=True)))
-        return harms
+        most: Rows = []
+        for o, w in zip(term.outputs, term.numbers, strict=True):
+            rows = [[w * x for x in row.values()] for row in self.terms(o, up=True)]
+            most = [list(map(max, *both)) for both in zip(most, rows, strict=True)] if most else rows
+        tokens = [self.tokens] * (self.T.k - 1) + [[self.q]]
+        return [dict(zip(*row, strict=True)) for row in zip(tokens, most, strict=True)]
 
     def harmful(self, first: int, end: int) -> Row:
         """Those of `others[first:end]` of which no quick walk shows that they never reach the label: it takes every position for the
         worst one, and several outputs at once for the worst of them; a failure halves them."""
-        if first == end:
-            return []
         T, q, automaton = self.T, self.q, self.label.automaton
         T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
         worst = [max(row[first:end]) for row in self.gains]
@@ -919,14 +891,20 @@ class Pair:
     def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
         """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
         self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
-        return stays_negative(best_moves(automaton, self.terms(o, up=True), self.T.masses), automaton)
+        everything, groups = set(automaton.tokens), [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        steps = []
+        for row, weights in zip(self.terms(o, up=True), self.T.masses, strict=True):
+            allowed = row if min(weights) > 0 else {t: x for t, x in row.items() if weights[t]}
+            whole = allowed.keys() >= everything
+            there = groups if whole else [(s, z, list(filter(allowed.__contains__, tokens))) for s, z, tokens in groups]
+            steps.append([(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in there if tokens])
+        return stays_negative(steps, automaton)
 
 
 # ---------------------------------------------------------------- the rule
 
 KINDS = {"lower": ("joint", "apart", "factored"), "upper": ("spoiler",)}
-FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored", "spoiler": "spoiler"}
-"""Of each kind of term, beside those of its grid."""
+FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored", "spoiler": "spoiler"}  # beside the grid's
 
 
 class Leaf(NamedTuple):
@@ -944,13 +922,13 @@ class Part(NamedTuple):
     where: str
     label: Label
     queries: Row
+    mass: int
     leaves: list[Leaf]
     factored: bool
 
 
 def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterator[Part]:
-    """The parts of a bound, one after the other: the automata of all classes at once would take much memory. No two parts are about the
-    same query and label."""
+    """The parts of a bound, one by one, as the automata of all would take much memory. No two are about the same query and label."""
     seen: set[tuple[int, int]] = set()
     label = cache(lambda m: Label(T, question.automata[m], m))
     for number, part in enumerate(items(value, side)):
@@ -978,7 +956,7 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
             well_formed(len(kinds) == 1, f"{here}: factored terms stand by themselves, and are true")
         if "factored" in kinds or side == "upper":  # without a term nothing is known
             found = [leaf if leaf.terms else leaf._replace(terms=None) for leaf in found]
-        yield Part(here, label(m), queries, found, "factored" in kinds)
+        yield Part(here, label(m), queries, sum(map(label(m).mass.__getitem__, queries)), found, "factored" in kinds)
 
 
 def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, where: str) -> Leaf:
@@ -1032,16 +1010,15 @@ def failing(T: Tables, part: Part) -> int:
     outputs. So what fails is at most what the terms count, and at most the whole class. Right sequences, decided one by one, are taken off
     if a term counts them.
     """
-    total = 0
     if part.factored:
         alone = T.factors.labels[part.label.m][0] is None  # attention is relative to no token
-        for queries in [[q] for q in part.queries] if alone else [part.queries]:
-            table = repeat(pooled(part.label, queries))
-            total += sum(counted(T, leaf, queries, table, part.where) for leaf in part.leaves)
-        return total
+        pools = [[q] for q in part.queries] if alone else [part.queries]
+        tables = ((queries, repeat(pooled(part.label, queries))) for queries in pools)
+        return sum(counted(T, leaf, queries, table, part.where) for queries, table in tables for leaf in part.leaves)
+    total = 0
     for q in part.queries:
         pair = Pair(part.label, q)
-        harmful = pair.harmful(0, T.out - 1)
+        harmful = pair.harmful(0, T.out - 1) if pair.others else []
         for leaf in part.leaves:
             total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
             for o in harmful if leaf.terms is not None else ():
@@ -1054,11 +1031,8 @@ def failing(T: Tables, part: Part) -> int:
 
 
 def right(T: Tables, part: Part) -> int:
-    """At least the mass of a part that is right: in each class, the sequences on which one output, the spoiler, loses.
-
-    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong ones, decided one by one, are
-    taken off if they have been counted.
-    """
+    """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the class.
+    Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
     total = 0
     for q in part.queries:
         pair = Pair(part.label, q)
@@ -1086,7 +1060,7 @@ def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], where: 
         count -= prod(map(list.__getitem__, T.masses, x))
     if leaf.terms is not None and len(leaf.terms) < 2:
         return count
-    whole = mass(leaf.automaton, T.masses, queries, T.meter)
+    whole = sum(map(mass_by_query(leaf.automaton, T.masses, T.meter).__getitem__, queries))
     return whole + count if leaf.terms is None else min(count, whole)
 
 
@@ -1099,14 +1073,13 @@ def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | N
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
     T = tables(network, question, read_factors(certificate["factors"], sizes), meter)
-
-    def shown(side: str, rule: Callable[[Tables, Part], int]) -> int:
-        """The mass of which at least one thing is sure: that it is right, or that it is wrong."""
-        parts = read_parts(certificate[side], T, question, side)
-        return sum(max(0, mass(part.label.automaton, T.masses, part.queries, meter) - rule(T, part)) for part in parts)
-
-    at_least = shown("lower", failing)
-    return at_least, None if certificate["upper"] is None else prod(map(sum, question.masses)) - shown("upper", right), question
+    at_least, at_most = 0, None
+    for part in read_parts(certificate["lower"], T, question, "lower"):
+        at_least += max(0, part.mass - failing(T, part))
+    if certificate["upper"] is not None:
+        wrong = (max(0, part.mass - right(T, part)) for part in read_parts(certificate["upper"], T, question, "upper"))
+        at_most = prod(map(sum, question.masses)) - sum(wrong)
+    return at_least, at_most, question
 
 
 def checked_claims(data: bytes, network: Network, work: int) -> Checked:
@@ -1151,8 +1124,7 @@ def check_model(model: Json, network: Network) -> None:
         holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
     holds(divisor == network.divisor, f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor:.60})")
     holds(sha256 == network.sha256(), "the certificate is about other weights: their SHA-256 differs")
-    v, k = found["d_vocab"], found["n_ctx"]
-    n, d = map(int, divisor.split("/"))
+    (n, d), v, k = map(int, divisor.split("/")), found["d_vocab"], found["n_ctx"]
     holds(k <= 512 and d <= n << 200 and n <= d << 200 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
 
 
@@ -1178,13 +1150,12 @@ def main(words: list[str]) -> int:
     given = parser.parse_args(words)
     told = {name: said for name in ("n_heads", "normalization_type") if (said := getattr(given, name)) is not None}
     try:
-        well_formed(given.work.isascii() and given.work.isdigit() and 0 < len(given.work) <= 30, "--work needs a natural number")
-        model = Path(given.model)
+        model, work = Path(given.model), natural(given.work, "--work")
         well_formed(model.is_file() or not model.exists(), f"the model {given.model} is not a regular file")
         beside = model.parent.joinpath("config.json")
         config = read_bytes(str(beside), "configuration") if beside.is_file() else b"{}"
         network = read_safetensors(read_bytes(given.model, "model"), config, told)
-        checked = check(read_bytes(given.certificate, "certificate"), network, int(given.work))
+        checked = check(read_bytes(given.certificate, "certificate"), network, work)
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))
     except OSError as error:
@@ -1192,8 +1163,7 @@ def main(words: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130  # as shells have it after Ctrl-C
-    lines = [f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)]
-    for line in lines:
+    for line in (f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)):
         sys.stdout.write("".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in line) + "\n")
     return checked.verdict.value
 
