@@ -20,10 +20,9 @@ Write A[t] b[i] for the attention of token t at position i, up to a factor that 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
 
 Attention is positive, so logit[o] - logit[m] has the sign of sum_i G_o(i, x_i): the sequence is right exactly if all these sums, o != m,
-are negative. There is one rule, `failing`, for lower bounds and its mirror image, `right`, for upper bounds; both rest on two
-programmes, `count_up` and `walk`. Names ending in `_low` and `_high` are lower and upper bounds.
-
-The certificate format and the proofs in full are in docs/certificate-format.md.
+are negative. There is one rule, `failing`, for lower bounds and its mirror image, `right`, for upper bounds; both rest on two programmes,
+`count_up` and `stays_negative`. Names ending in `_low` and `_high` are lower and upper bounds. The format is docs/certificate-format.md,
+and the proofs in full are in docs/explanation/threshold-proofs.md.
 """
 
 from __future__ import annotations
@@ -34,35 +33,27 @@ import json
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property, reduce
 from itertools import repeat
 from math import isqrt, log10, prod
-from operator import add, mul, sub
+from operator import add, mul, or_, sub
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Row = list[int]
 Rows = list[Row]
-Harms = list[dict[int, int]]
-"""[i][t]: a number for token t at position i; at the last position only for queries"""
+Harms = list[dict[int, int]]  # [i][t]: a number for token t at position i; at the last position only for queries
 Json = Any
 
 FORMAT, VERSION = "compactproofs-certificate", 2
-REAL, FLOAT32 = "real", "float32-any-order"
-ERROR_MODEL = "float32-1"
-MOST_BYTES = 1 << 26
-"""Of a certificate or a model file."""
+REAL, FLOAT32, ERROR_MODEL = "real", "float32-any-order", "float32-1"
+MOST_BYTES = 1 << 26  # Of a certificate or a model file.
 NO_LIMIT = 1 << 200
-MOST_WORK = 60 * 10**9
-"""Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all."""
-WORK_PER_BYTE = 64
-"""For so many units of work that are allowed, tables and histograms may take a byte of memory: a gigabyte in all."""
-LARGE = 1 << 4096
-"""Witness integers stay below this."""
+MOST_WORK = 60 * 10**9  # Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all.
+WORK_PER_BYTE = 64  # For so many units of work that are allowed, tables and histograms may take a byte of memory: a gigabyte in all.
+LARGE = 1 << 4096  # Witness integers stay below this.
 
 
 class Verdict(Enum):
@@ -83,8 +74,7 @@ class Checked(NamedTuple):
     correct_at_most: int | None = None
     total: int | None = None
     semantics: str | None = None
-    assumptions: tuple[str, ...] = ()
-    """What was assumed in reading the model for this check."""
+    assumptions: tuple[str, ...] = ()  # What was assumed in reading the model for this check.
     question_sha256: str | None = None
 
     @property
@@ -162,10 +152,9 @@ def parse(data: bytes, what: str, floats: bool = False) -> Json:
 
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=str if floats else refuse, parse_constant=refuse)
-    except RecursionError:
-        raise MalformedError(f"{what} is nested too deeply") from None
-    except ValueError as error:
-        raise MalformedError(f"{what} is not valid JSON: {error!s:.200}") from None
+    except (ValueError, RecursionError) as error:
+        deep = "nested too deeply" if isinstance(error, RecursionError) else f"not valid JSON: {error!s:.200}"
+        raise MalformedError(f"{what} is {deep}") from None
 
 
 def read_bytes(path: str, what: str) -> bytes:
@@ -183,8 +172,8 @@ def read_bytes(path: str, what: str) -> bytes:
 
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
 AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
-METADATA = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
-"""What the configuration may say of the architecture: the only one that this checker knows."""
+ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
+IN_WORDS = dict(zip(ARCHITECTURE, ("one layer", "one attention head", "attention only", "no normalisation"), strict=True))
 FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
 
 
@@ -192,10 +181,8 @@ class Network(NamedTuple):
     """Raw tensors: name -> (rows, columns, little-endian float32 bytes in row-major order); and the divisor of scores if it is known."""
 
     tensors: dict[str, tuple[int, int, bytes]]
-    divisor: str
-    """`n/d` in lowest terms: scores are divided by sqrt(n/d)"""
-    assumptions: tuple[str, ...] = ()
-    """What was assumed in reading the file"""
+    divisor: str  # `n/d` in lowest terms: scores are divided by sqrt(n/d)
+    assumptions: tuple[str, ...] = ()  # What was assumed in reading the file
 
     def sizes(self) -> dict[str, int]:
         """The size of every axis, on which all tensors must agree."""
@@ -207,93 +194,70 @@ class Network(NamedTuple):
 
     def sha256(self) -> str:
         """Of the canonical bytes: the shapes and the divisor as text, then the tensors."""
-        lines = ["compactproofs-weights-1", *(f"{name} {r} {c}" for name, (r, c, _) in self.tensors.items())]
-        digest = hashlib.sha256("\n".join([*lines, f"score_divisor_squared {self.divisor}", ""]).encode())
-        for _, _, data in self.tensors.values():
-            digest.update(data)
-        return digest.hexdigest()
+        shapes = "".join(f"{name} {rows} {columns}\n" for name, (rows, columns, _) in self.tensors.items())
+        text = f"compactproofs-weights-1\n{shapes}score_divisor_squared {self.divisor}\n"
+        return hashlib.sha256(b"".join([text.encode(), *(data for _, _, data in self.tensors.values())])).hexdigest()
 
 
-def read_safetensors(data: bytes, config: bytes | None = None, told: Mapping[str, str] = MappingProxyType({})) -> Network:
-    """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps.
-
-    `config` is the content of config.json beside the file, and `told` what the user says of fields of the configuration. The rules are
-    those of docs/reference/model-files.md, restricted to plain names.
-    """
+def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str] | None = None) -> Network:
+    """Read a model file: eight bytes that give the length of a JSON header, the header, then the tensors' bytes, without gaps. `config` is
+    config.json, `told` what the user says of its fields. The rules are those of docs/reference/model-files.md, for plain names."""
     well_formed(len(data) >= 8, "the model file is shorter than a safetensors header")
     length = int.from_bytes(data[:8], "little")
     well_formed(length <= min(len(data) - 8, 1 << 24), "the model's safetensors header is longer than the file, or than 16 MiB")
-    header = parse(data[8 : 8 + length], "the model's safetensors header")
+    header, body = parse(data[8 : 8 + length], "the model's safetensors header"), data[8 + length :]
     well_formed(isinstance(header, dict), "the model's safetensors header is not an object")
     metadata = header.pop("__metadata__", {})
-    well_formed(isinstance(metadata, dict), "the model's metadata is not an object")
-    well_formed(all(isinstance(value, str) for value in metadata.values()), "the model's metadata has a value that is not a string")
-    body, tensors, ranges = data[8 + length :], {}, []
-    well_formed(
-        set(header) == set(NAMES),
-        f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. "
-        "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one.",
-    )
+    strings = isinstance(metadata, dict) and set(map(type, metadata.values())) <= {str}
+    well_formed(strings, "the model's metadata is not an object, or has a value that is not a string")
+    others = "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one"
+    well_formed(set(header) == set(NAMES), f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. {others}.")
+    tensors, ranges = {}, []
     for name in NAMES:
         dtype, shape, ends = fields(header[name], "dtype shape data_offsets", f"tensor {name}")
         well_formed(dtype == "F32", f"tensor {name} has type {dtype!r:.20}; expected F32")
         shape, (first, end) = integers(shape, -LARGE, LARGE, f"shape of {name}"), integers(ends, -LARGE, LARGE, f"offsets of {name}", 2)
-        shape = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
-        well_formed(len(shape) == 2 and min(shape) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
-        well_formed(0 <= first <= end <= len(body), f"tensor {name}: its bytes lie outside the file, which may be truncated")
-        well_formed(end - first == 4 * shape[0] * shape[1], f"tensor {name}: its bytes do not fit its shape")
-        tensors[name] = (shape[0], shape[1], body[first:end])
+        rows, columns = shape[-2:] if len(shape) == 2 or (len(shape) == 3 and shape[0] == 1) else (0, 0)
+        well_formed(min(rows, columns) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
+        well_formed(end - first == 4 * rows * columns, f"tensor {name}: its bytes do not fit its shape")
+        tensors[name] = (rows, columns, body[first:end])
         ranges.append((first, end))
-    ranges.sort()
-    whole = [0, *(end for _, end in ranges)] == [*(first for first, _ in ranges), len(body)]
-    well_formed(whole, "the model's tensors overlap, or bytes of the file belong to no tensor")
-    return configured(tensors, metadata, config, told)
+    edges = [0, *(edge for pair in sorted(ranges) for edge in pair), len(body)]
+    well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or do not fill the file, which may be truncated")
+    return configured(tensors, metadata, config, told or {})
 
 
-def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes | None, told: Mapping[str, str]) -> Network:
+def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes, told: Mapping[str, str]) -> Network:
     """The network, with what its configuration says: metadata, config.json and the user may not contradict each other."""
-    beside = {} if config is None else parse(config, "config.json", floats=True)
+    beside = parse(config, "config.json", floats=True)
     well_formed(isinstance(beside, dict), "config.json is not an object")
-    words = {True: "true", False: "false", None: "none"}
-    said: dict[str, str] = dict(metadata)
-    for source in (beside, told):
-        for name, value in source.items():
-            text = value if isinstance(value, str) else words[value] if value is None or isinstance(value, bool) else str(value)
-            same = name not in said or said[name].lower() == text.lower()
-            well_formed(same, f"two sources say {name:.40}={said.get(name, '')!r:.40} and {text!r:.40}")
-            said.setdefault(name, text)
-    missing = [name for name in ("n_heads", "normalization_type") if name not in said]
-    well_formed(
-        not missing,
-        f"neither the tensors nor a configuration say {' and '.join(missing)}; if there is one head and no normalisation, say so: "
-        "--n-heads 1 --normalization none",
-    )
-    d_head = tensors["W_Q"][1]
-    divisor, about_scale = divisor_of(said.get("attn_scale"), d_head)
+    said: dict[str, str] = {}
+    for name, value in (*metadata.items(), *beside.items(), *told.items()):
+        text = str(value).lower()
+        well_formed(said.setdefault(name, text) == text, f"two sources say {name:.40}={said[name]!r:.40} and {text!r:.40}")
+    missing = " and ".join(name for name in ("n_heads", "normalization_type") if name not in said)
+    advice = "if there is one head and no normalisation, say so: --n-heads 1 --normalization none"
+    well_formed(not missing, f"neither the tensors nor a configuration say {missing}; {advice}")
+    divisor, about_scale = divisor_of(said.get("attn_scale"), tensors["W_Q"][1])
     network = Network(tensors, divisor)
-    expected = {**METADATA, **{size: str(number) for size, number in network.sizes().items()}}
+    expected = {**ARCHITECTURE, **{axis: str(size) for axis, size in network.sizes().items()}}
     for name, value in said.items():
-        known = name in (*FREE_METADATA, "attn_scale") or (name in expected and value.lower() == expected[name])
+        known = name in (*FREE_METADATA, "attn_scale") or value == expected.get(name)
         well_formed(known, f"the configuration says {name:.40}={value!r:.40}, which is not supported here; `compactproofs check` may")
-    heard = {"n_heads": "one attention head", "normalization_type": "no normalisation"}
-    assumptions = [
-        f"{words}, because the user said so" for name, words in heard.items() if name in told and name not in {**metadata, **beside}
-    ]
+    heard = [words for name, words in IN_WORDS.items() if name in told and name not in {**metadata, **beside}]
+    unsaid = {name: words for name, words in IN_WORDS.items() if name not in said}
+    assumptions = [f"{words}, because the user said so" for words in heard]
     if not metadata and not beside:
-        assumptions.append(
-            "no config found: one layer, attention only, no soft caps, the last position sees every position, learned positions"
-        )
-    else:
-        unsaid = {name: words for name, words in (("n_layers", "one layer"), ("attn_only", "attention only")) if name not in said}
-        assumptions += [f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}"] if unsaid else []
+        unstated = "one layer, attention only, no soft caps, the last position sees every position, learned positions"
+        assumptions.append(f"no config found: {unstated}")
+    elif unsaid:
+        assumptions.append(f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}")
     return network._replace(assumptions=(*assumptions, *about_scale))
 
 
 def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
-    """The squared divisor of scores, in lowest terms, and what was assumed about it.
-
-    -1 stands for sqrt(d_head), and so does the float64 nearest to it; any other number stands for itself.
-    """
+    """The squared divisor of scores, in lowest terms, and what was assumed about it. -1 stands for sqrt(d_head), and so does the float64
+    nearest to it; any other number stands for itself."""
     if attn_scale is None:
         return f"{d_head}/1", [f"config does not mention attn_scale: assumed attention scale 1/sqrt(d_head) = 1/sqrt({d_head})"]
     try:
@@ -302,16 +266,11 @@ def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
     except (ValueError, OverflowError):
         n, d = 0, 1
     well_formed(n > 0 or (n, d) == (-1, 1), f"the configuration says attn_scale={attn_scale!r:.40}; expected a positive number or -1")
-    if n < 0 or n * n == d_head * d * d:
-        return f"{d_head}/1", []
-    # n / d = whole 2^exponent with 2^52 <= whole < 2^53 is the float64 nearest to sqrt(d_head) if that is within half a unit of it
-    exponent = n.bit_length() - d.bit_length() - 53
-    exponent += (n << max(-exponent, 0)) // (d << max(exponent, 0)) >= 1 << 53
-    whole = (n << max(-exponent, 0)) // (d << max(exponent, 0))
-    low, high, up = (2 * whole - 1) ** 2, (2 * whole + 1) ** 2, 2 * (1 - exponent)
-    if up >= 0 and low < d_head << up < high:
-        return f"{d_head}/1", [f"attn_scale={number!r} was read as the real number sqrt({d_head})"]
-    return f"{n * n}/{d * d}", []
+    places = 54 - (d_head.bit_length() + 1) // 2  # 2^places sqrt(d_head) has 54 bits, one more than the float64 nearest to it
+    if n > 0 and n << places - 1 != d * (isqrt(d_head << 2 * places) + 1 >> 1):
+        return f"{n * n}/{d * d}", []
+    exactly = n < 0 or n * n == d * d * d_head
+    return f"{d_head}/1", [] if exactly else [f"attn_scale={number!r} was read as the real number sqrt({d_head})"]
 
 
 class Exact(NamedTuple):
@@ -320,14 +279,22 @@ class Exact(NamedTuple):
     rows: Rows
     scale: int
 
-    def at(self, scale: int) -> Rows:
-        """The same numbers on a finer grid."""
-        return [[x << (scale - self.scale) for x in row] for row in self.rows]
-
     @property
     def bits(self) -> int:
         """Of the largest number."""
         return max((abs(x).bit_length() for row in self.rows for x in row), default=0)
+
+    def at(self, scale: int) -> Exact:
+        """The same numbers on a finer grid."""
+        return Exact([[x << (scale - self.scale) for x in row] for row in self.rows], scale)
+
+    def plus(self, vector: Row) -> Exact:
+        """A vector on the same grid added to every row."""
+        return Exact([list(map(add, row, vector)) for row in self.rows], self.scale)
+
+    def transposed(self) -> Exact:
+        """Rows for columns."""
+        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
 
     def times(self, other: Exact, meter: Meter) -> Exact:
         """The product, if that is not too much work."""
@@ -335,10 +302,6 @@ class Exact(NamedTuple):
         meter.multiply(len(self.rows) * len(other.rows) * len(columns), bits)
         meter.hold(len(self.rows) * len(columns), 2 * bits)
         return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale)
-
-    def transposed(self) -> Exact:
-        """Rows for columns."""
-        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
 
 
 def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
@@ -349,9 +312,7 @@ def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
         well_formed(exponent < 255, f"tensor {name} has an entry that is infinite or not a number")
         number = (mantissa | 0x800000) << (exponent - 1) if exponent else mantissa
         numbers.append(-number if bits >> 31 else number)
-    common = 0
-    for number in numbers:
-        common |= number
+    common = reduce(or_, numbers)
     spare = min((common & -common).bit_length() - 1, 149) if common else 149
     return Exact([[x >> spare for x in numbers[r * columns : (r + 1) * columns]] for r in range(rows)], 149 - spare)
 
@@ -359,13 +320,12 @@ def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
 def exp_minus(y: int, scale: int, bits: int) -> tuple[int, int]:
     """Integers low <= 2^bits exp(-y / 2^scale) <= high, for y >= 0.
 
-    Proof. If y / 2^scale >= bits, then 0 < exp(-y / 2^scale) < 2^-bits, as e > 2. Otherwise let z = y / 2^(scale + halvings), which is
-    at most 2^-12, so exp(-y / 2^scale) = exp(-z)^(2^halvings).
-    exp(-z) = sum_n (-1)^n z^n / n! alternates and its terms decrease, so it is at most every partial sum that ends with an even n, and at
-    least that sum minus the n-th term (which is not less than the next). `term_low` and `term_high` enclose 2^work z^n / n!: each comes
-    from the one before by multiplying with y, dividing by 2^(scale + halvings) and by n, rounded down or up. So `low` and `high`, which
-    add low even terms and subtract high odd ones, or the other way round, enclose 2^work exp(-z) after the last line of the loop.
-    Squaring keeps the enclosure: low^2 / 2^work rounded down, high^2 / 2^work rounded up, low being made non-negative first. QED
+    Proof. If y / 2^scale >= bits, then 0 < exp(-y / 2^scale) < 2^-bits, as e > 2. Otherwise let z = y / 2^(scale + halvings) <= 2^-12, so
+    exp(-y / 2^scale) = exp(-z)^(2^halvings). exp(-z) = sum_n (-1)^n z^n / n! alternates and its terms decrease, so it is at most every
+    partial sum that ends with an even n, and at least that sum minus the n-th term (which is not less than the next). `term_low` and
+    `term_high` enclose 2^work z^n / n!: each comes from the one before by multiplying with y, dividing by 2^(scale + halvings) and by n,
+    rounded down or up. So `low` and `high`, which add low even terms and subtract high odd ones, or the other way round, enclose
+    2^work exp(-z) after the last line of the loop. Squaring keeps the enclosure, rounded down or up, `low` not being negative. QED
     """
     if y >= bits << scale:
         return 0, 1
@@ -413,77 +373,59 @@ class Meter:
 class Tables(NamedTuple):
     """What the rule computes with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
 
-    out: int
-    """outputs"""
-    k: int
-    """positions"""
+    out: int  # outputs
+    k: int  # positions
     scale: int
     bits: int
     EVOU: Rows
     PVOU: Rows
     EU: Rows
-    own: Rows
-    """[q][m]: EU[q][m], less the error of float32 arithmetic if the claim is about that"""
-    A_low: Rows
-    """[q][t]: attention to tokens, the largest of each query being about 1"""
+    own: Rows  # [q][m]: EU[q][m], less the error of float32 arithmetic if the claim is about that
+    A_low: Rows  # [q][t]: attention to tokens, the largest of each query being about 1
     A_high: Rows
-    b_low: Rows
-    """[q][i]: the same for positions"""
+    b_low: Rows  # [q][i]: the same for positions
     b_high: Rows
-    tops: Row
-    """[q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound"""
+    tops: Row  # [q]: about 2^bits times the largest attention to a position, scores not shifted; any positive number is sound
+    masses: Rows  # [i][t]
+    factors: Factors
     meter: Meter
-    differences: dict[int, tuple[Rows, Row]]
-    """[m]: what queries of a label share, o != m: EVOU[t][o] - EVOU[t][m] of its tokens, and the largest PVOU[i][o] - PVOU[i][m]"""
 
 
 def tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Tables:
-    """The exact tables of the network and enclosures of its attention.
-
-    Two vectors, any will do, are moved: `centre` from the positions to the tokens, `mu` from the direct path to EVOU. No sum changes.
-    """
+    """The exact tables of the network and enclosures of its attention. Two vectors are moved, which changes no sum: `centre` from the
+    positions to the tokens, `mu` from the direct path to EVOU."""
     W = {name: exact(name, *network.tensors[name]) for name in NAMES}
-    k, scale = network.tensors["W_pos"][0], max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
-    E, position, (shift,) = Exact(W["W_E"].at(scale), scale), Exact(W["W_pos"].at(scale), scale), factors.centre.at(scale)
-    query = Exact([list(map(add, row, position.rows[-1])) for row in E.rows], scale)
-    key = Exact([list(map(add, row, shift)) for row in E.rows], scale)
-    place = Exact([list(map(sub, row, shift)) for row in position.rows], scale)
+    finest = max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
+    E, position, centre = (x.at(finest) for x in (W["W_E"], W["W_pos"], factors.centre))
+    query, key, place = E.plus(position.rows[-1]), E.plus(centre.rows[0]), position.plus([-x for x in centre.rows[0]])
     VOU = W["W_V"].times(W["W_O"].times(W["W_U"], meter), meter)
     EVOU, PVOU, EU = key.times(VOU, meter), place.times(VOU, meter), query.times(W["W_U"], meter)
     QK = query.times(W["W_Q"], meter).times(W["W_K"].transposed(), meter)
     EQKE, EQKP = QK.times(key.transposed(), meter), QK.times(place.transposed(), meter)
     n, d = map(int, network.divisor.split("/"))
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
-    largest = isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1
-    bits = 64 + min(3 * largest // 2, 2000)
-    A, b = attention(EQKE, n, d, bits, meter), attention(EQKP, n, d, bits, meter)
-    common = max(EVOU.scale, EU.scale, 256)
-    meter.hold(len(E.rows) * (len(EVOU.rows[0]) + len(EU.rows[0])), EVOU.bits + common)
-    (mu,) = factors.mu.at(common)
-    moved = [list(map(add, row, mu)) for row in EVOU.at(common)], [list(map(sub, row, mu)) for row in EU.at(common)]
-    values = moved[0], PVOU.at(common), moved[1]
+    bits = 64 + min(3 * (isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1) // 2, 2000)
+    A_low, A_high, _ = attention(EQKE, n, d, bits, meter)
+    b_low, b_high, tops = attention(EQKP, n, d, bits, meter)
+    scale, out = max(EVOU.scale, EU.scale, 256), len(EU.rows[0])
+    meter.hold(2 * len(E.rows) * out, EVOU.bits + scale)
+    (mu,) = factors.mu.at(scale).rows
+    values = EVOU.at(scale).plus(mu).rows, PVOU.at(scale).rows, EU.at(scale).plus([-x for x in mu]).rows
     own = values[2]
     if question.semantics == FLOAT32:
-        error = float32_error({**W, "W_E": E, "W_pos": position}, values, question, (n, d, common), meter)
+        error = float32_error({**W, "W_E": E, "W_pos": position}, *values[:2], question, (n, d, scale), meter)
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    return Tables(len(EU.rows[0]), k, common, bits, *values, own, *A, *b, largest_attention(EQKP, n, d, bits), meter, {})
+    return Tables(out, len(position.rows), scale, bits, *values, own, A_low, A_high, b_low, b_high, tops, question.masses, factors, meter)
 
 
-def largest_attention(scores: Exact, n: int, d: int, bits: int) -> Row:
-    """About 2^bits exp(largest score of the row / sqrt(n / d)), at least 1. The scale of a query is free, so this needs no proof."""
-    root = isqrt((d << 2 * bits) // n)
-    tops = [(top, exp_minus(abs(top) * root >> scores.scale, bits, bits)[1]) for top in map(max, scores.rows)]
-    return [(1 << 2 * bits) // x if top > 0 else x for top, x in tops]
-
-
-def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows]:
-    """Enclosures of 2^bits exp((scores - largest of the row) / sqrt(n / d))."""
-    root_scale = bits + 256
+def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows, Row]:
+    """Enclosures of 2^bits exp((scores - top) / sqrt(n / d)), top being the largest of the row; and about 2^bits exp(top / sqrt(n / d)), at
+    least 1: the scale of a query is free, so this needs no proof."""
+    root_scale, y_scale = bits + 256, bits + 16
     root = isqrt((d << 2 * root_scale) // n)  # sqrt(d / n) lies between root and root + 1, over 2^root_scale
-    y_scale = bits + 16
     down = scores.scale + root_scale - y_scale
     meter.hold(2 * len(scores.rows) * len(scores.rows[0]), bits)
-    low, high = [], []
+    low, high, tops = [], [], []
     for row in scores.rows:
         top = max(row)
         ends = [((top - x) * root >> down, -(-(top - x) * (root + 1) >> down)) for x in row]
@@ -493,24 +435,17 @@ def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[R
         # exp(-y) >= exp(-least) (1 - (most - least)) for y between least and most
         low.append([max(a - (a * (y[1] - y[0]) >> y_scale) - 1, 0) for (a, _), y in zip(enclosures, ends, strict=True)])
         high.append([b for _, b in enclosures])
-    return low, high
+        inverse = exp_minus(abs(top) * (root >> 256) >> scores.scale, bits, bits)[1]
+        tops.append((1 << 2 * bits) // inverse if top > 0 else inverse)
+    return low, high, tops
 
 
-def float32_error(
-    W: dict[str, Exact], values: tuple[Rows, Rows, Rows], question: Question, constants: tuple[int, int, int], meter: Meter
-) -> Rows:
+def float32_error(W: dict[str, Exact], EVOU: Rows, PVOU: Rows, question: Question, constants: tuple[int, int, int], meter: Meter) -> Rows:
     """[q][m]: how far a float32 forward pass may move any difference logit[o] - logit[m], over sequences with query q and label m.
 
-    The error model `float32-1`; u = 2^-24. The pass computes h_i = W_E[x_i] + W_pos[i]; h_q W_Q, h_i W_K, h_i W_V; the scores, divided by
-    sqrt(n / d); the scores minus the largest of them (or not, if all are between -64 and 64); exp; the sum of these; their quotients, or
-    products with its inverse; the average of values (or of h_i, and then W_V); W_O; the sum with h_q; W_U. Sums are taken in any order,
-    in blocks or not, fused with products or not. Queries, keys or scores are divided by a constant, or both queries and keys by the root of
-    it (or multiplied by the inverse); constants have a relative error of at most 4 u. An operation with the exact result r returns r + e,
-    |e| <= u |r| + 2^-126, and may take operands below 2^-126 for 0: subnormal numbers may be kept or flushed. exp has a relative error of
-    at most 8 u, or returns something between 0 and 2^-120 where less than 2^-120 is right.
-
-    Every quantity is bounded by its majorant, the same expression in absolute values with 2^-30 added at each stage; errors count
-    roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The proof is in docs/explanation/float32.md.
+    u = 2^-24. Every quantity is bounded by its majorant, the same expression in absolute values with 2^-30 added at each stage; errors
+    count roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The error model `float32-1` is defined in
+    docs/certificate-format.md, and the proof is in docs/explanation/float32.md.
     """
     (n, d, scale), E, position, k, d_model = constants, W["W_E"], W["W_pos"], len(W["W_pos"].rows), len(W["W_Q"].rows)
     sizes = 2 * d_model + len(W["W_Q"].rows[0])
@@ -518,7 +453,7 @@ def float32_error(
 
     def padded(x: Exact) -> Exact:
         grid = max(x.scale, 30)
-        return Exact([[abs(entry) + (1 << grid - 30) for entry in row] for row in x.at(grid)], grid)
+        return Exact([[abs(entry) + (1 << grid - 30) for entry in row] for row in x.at(grid).rows], grid)
 
     def gamma(times: int, x: int) -> int:
         return -(-times * x // ((1 << 24) - times))
@@ -526,72 +461,52 @@ def float32_error(
     W_Q, W_K, W_V, W_O, W_U = (padded(W[name]) for name in NAMES[2:])
     ends = [(min(column), max(column)) for column in zip(*position.rows, strict=True)]
     h = padded(Exact([[max(x + high, -x - low) for x, (low, high) in zip(row, ends, strict=True)] for row in E.rows], E.scale))
-    last = padded(Exact([list(map(add, row, position.rows[-1])) for row in E.rows], E.scale))
+    last = padded(E.plus(position.rows[-1]))
     Q, K, V = (padded(x.times(W, meter)) for x, W in ((last, W_Q), (h, W_K), (h, W_V)))
     O = padded(V.times(W_O, meter))  # noqa: E741
     majorants = h, last, Q, K, V, O, Q.times(K.transposed(), meter), O.times(W_U, meter), last.times(W_U, meter)
     holds(all(max(map(max, X.rows)) < 1 << X.scale + 100 for X in majorants), "float32 might overflow on this model")
     score, value, direct = ([[-(-x << scale >> X.scale) for x in row] for row in X.rows] for X in majorants[-3:])
-
     root = isqrt((d << 512) // n) + 1  # at least 2^256 sqrt(d / n)
     result = [[0] * len(direct[0]) for _ in E.rows]
     for m, automaton in question.automata.items():
         tokens = automaton.tokens
         largest = list(map(max, zip(*(value[t] for t in tokens), strict=True)))
         sums = gamma(sizes + 2 * k + 7, max(largest) + largest[m])
-        spread = value_range(values, tokens, m)
+        # the range, over tokens and positions, of what attention adds to logit[o] - logit[m]; the largest over o
+        differences = ([[x - row[m] for x in row] for row in rows] for rows in ([EVOU[t] for t in tokens], PVOU))
+        spread = max(map(add, *([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)))
         for q in tokens:
             D = gamma(sizes + 17, -(-max(score[q][t] for t in tokens) * root >> 256)) + (16 << scale - 24)
             result[q][m] = -(-spread * D >> scale + 1) + sums + gamma(d_model + 3, max(direct[q]) + direct[q][m])
     return result
 
 
-def value_range(values: tuple[Rows, Rows, Rows], tokens: Row, m: int) -> int:
-    """The range, over some tokens and all positions, of what attention adds to logit[o] - logit[m]; the largest over o."""
-    EVOU, PVOU, _ = values
-    differences = [[[x - row[m] for x in row] for row in rows] for rows in ([EVOU[t] for t in tokens], PVOU)]
-    of_tokens, of_positions = ([max(column) - min(column) for column in zip(*rows, strict=True)] for rows in differences)
-    return max(map(int.__add__, of_tokens, of_positions))
-
-
 # ---------------------------------------------------------------- the question: labels and masses
 
 
-@dataclass(frozen=True, eq=False)
 class Automaton:
-    """Accepts some sequences: [s] is {token: next state}, and no accepted sequence takes a move that is missing."""
+    """Accepts some sequences: moves[s] is {token: next state}, and no accepted sequence takes a move that is missing."""
 
-    moves: list[dict[int, int]]
-    accepting: list[bool]
-    first: int
-
-    @cached_property
-    def tokens(self) -> Row:
-        """Tokens that occur."""
-        return sorted({t for row in self.moves for t in row})
-
-    @cached_property
-    def groups(self) -> list[dict[int, Row]]:
-        """[s]: {next state: tokens that lead there}"""
-        groups: list[dict[int, Row]] = [{} for _ in self.moves]
-        for row, group in zip(self.moves, groups, strict=True):
+    def __init__(self, moves: list[dict[int, int]], accepting: list[bool], first: int) -> None:
+        self.moves, self.accepting, self.first = moves, accepting, first
+        self.tokens = sorted({t for row in moves for t in row})
+        self.groups: list[dict[int, Row]] = [{} for _ in moves]  # [s]: {next state: tokens that lead there}
+        for row, group in zip(moves, self.groups, strict=True):
             for t, z in row.items():
                 group.setdefault(z, []).append(t)
-        return groups
 
     def in_class(self, order: Row, c: int) -> Automaton:
-        """Of these sequences those with order[c] and none of order[:c]; for c = len(order), those with none of order.
-
-        Every sequence is in exactly one of these classes. State s + len(moves) means: order[c] has been seen.
-        """
+        """Those with order[c] and none of order[:c]; for c = len(order), with none of order. Every sequence is in one of these classes."""
         if not order:
             return self
-        gone, wanted, n = set(order[:c]), order[c] if c < len(order) else None, len(self.moves)
+        gone, n = set(order[:c]), len(self.moves)
         rows = [{t: z for t, z in row.items() if t not in gone} for row in self.moves]
-        if wanted is None:
+        if c == len(order):
             return Automaton(rows, self.accepting, self.first)
-        before = [{t: z + n if t == wanted else z for t, z in row.items()} for row in rows]
-        return Automaton(before + [{t: z + n for t, z in row.items()} for row in rows], [False] * n + self.accepting, self.first)
+        before = [{t: z + n if t == order[c] else z for t, z in row.items()} for row in rows]
+        seen = [{t: z + n for t, z in row.items()} for row in rows]  # state s + n: order[c] has been seen
+        return Automaton(before + seen, [False] * n + self.accepting, self.first)
 
     def accepts(self, sequence: Row) -> bool:
         """Whether it accepts a sequence."""
@@ -606,29 +521,10 @@ class Automaton:
 class Question(NamedTuple):
     """Which sequences carry which label, and their masses."""
 
-    automata: dict[int, Automaton]
-    """[m]: the sequences of label m, for labels that occur"""
-    masses: Rows
-    """[i][t]"""
+    automata: dict[int, Automaton]  # [m]: the sequences of label m, for labels that occur
+    masses: Rows  # [i][t]
     semantics: str
     sha256: str
-    arriving: dict[int, dict[int, int]]
-    """[m]: {state of its automaton: mass of the ways to get there before the last token}, as far as it has been computed"""
-
-    def mass(self, m: int, queries: Row) -> int:
-        """Of the sequences of label m that end in one of the queries: an exact integer."""
-        automaton = self.automata[m]
-        if m not in self.arriving:
-            arriving = {automaton.first: 1}
-            for row in self.masses[:-1]:
-                after: dict[int, int] = {}
-                for s, mass in arriving.items():
-                    for z, tokens in automaton.groups[s].items():
-                        after[z] = after.get(z, 0) + mass * sum(map(row.__getitem__, tokens))
-                arriving = after
-            self.arriving[m] = arriving
-        ends = ((mass, automaton.moves[s], q) for s, mass in self.arriving[m].items() for q in queries)
-        return sum(mass * self.masses[-1][q] for mass, moves, q in ends if q in moves and automaton.accepting[moves[q]])
 
 
 def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
@@ -644,54 +540,76 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
         following = [integers(row, 0, len(rows) - 1, "question.task.following", v) for row in rows]
         labels = integers(labels, 0, (1 << 31) - 1, "question.task.labels", len(rows))
         start = integer(start, 0, len(rows) - 1, "question.task.start")
-    digest = hashlib.sha256(f"compactproofs-task-1\nn_ctx {k}\nstates {len(labels)}\ntokens {v}\nstart {start}\n".encode("ascii"))
-    for row in (*following, labels):
-        digest.update(struct.pack(f"<{len(row)}q", *row))
-    whole = hashlib.sha256(f"compactproofs-question-1\n{digest.hexdigest()}\n{semantics}\n".encode("ascii"))
-    if masses is None:
-        weights = [[1] * v for _ in range(k)]
-        whole.update(b"uniform")
-    else:
+    weights = [[1] * v] * k
+    if masses is not None:
         weights = [integers(row, 0, 1 << 40, "question.masses", v) for row in items(masses, "question.masses", k)]
-        holds(
-            all(0 < sum(row) <= 1 << 40 for row in weights), "question.masses: the masses of a position add up to 0, or to more than 2^40"
-        )
-        whole.update(b"".join(struct.pack(f"<{v}q", *row) for row in weights))
-    holds(sha256 == whole.hexdigest(), f"the question's SHA-256 is {whole.hexdigest()}, the certificate gives another")
+    good = all(0 < sum(row) <= 1 << 40 for row in weights)
+    holds(good, "question.masses: the masses of a position add up to 0, or to more than 2^40")
+
+    def hashed(text: str, rows: Rows) -> str:
+        return hashlib.sha256(text.encode() + b"".join(struct.pack(f"<{len(row)}q", *row) for row in rows)).hexdigest()
+
+    asked = f"compactproofs-task-1\nn_ctx {k}\nstates {len(labels)}\ntokens {v}\nstart {start}\n"
+    whole = f"compactproofs-question-1\n{hashed(asked, [*following, labels])}\n{semantics}\n"
+    name = hashed(whole + "uniform", []) if masses is None else hashed(whole, weights)
+    holds(sha256 == name, f"the question's SHA-256 is {name}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
-    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, whole.hexdigest(), {})
+    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, name)
 
 
 def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
-    """The sequences of label m: states that accept the same endings are merged (Moore's algorithm), dead ones left out."""
-    group = [int(label == m) for label in labels]
-    while True:
+    """The sequences of label m: states that accept the same endings are merged (Moore's algorithm), so that at most one is dead; it is
+    left out, and so are those that cannot be reached."""
+    group, known = [int(label == m) for label in labels], 0
+    while known < len(set(group)):
         meter.spend(len(labels) * (400 + 30 * len(following[0])))
+        known = len(set(group))
         signatures = [(group[s], *map(group.__getitem__, row)) for s, row in enumerate(following)]
         numbers = {signature: number for number, signature in enumerate(dict.fromkeys(signatures))}
-        refined = [numbers[signature] for signature in signatures]
-        if len(numbers) == len(set(group)):
-            break
-        group = refined
+        group = [numbers[signature] for signature in signatures]
     state_of = dict(zip(group, range(len(group)), strict=True))  # some state of each group
     moves = {g: [group[z] for z in following[s]] for g, s in state_of.items()}
-    alive = {g for g, s in state_of.items() if labels[s] == m}
-    while more := {g for g in moves if g not in alive and not alive.isdisjoint(moves[g])}:
-        alive |= more
-    reached, frontier = set(), [group[start]]
+    dead = {g for g, row in moves.items() if set(row) == {g} and labels[state_of[g]] != m}
+    number, frontier = dict[int, int](), [group[start]]
     while frontier:
         g = frontier.pop()
-        if g in alive and g not in reached:
-            reached.add(g)
+        if g not in dead and g not in number:
+            number[g] = len(number)
             frontier += moves[g]
-    number = {g: n for n, g in enumerate(sorted(reached))}
-    if group[start] not in number:
-        return Automaton([{}], [False], 0)
-    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in sorted(reached)]
-    return Automaton(rows, [labels[state_of[g]] == m for g in sorted(reached)], number[group[start]])
+    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in number]
+    return Automaton(rows, [labels[state_of[g]] == m for g in number], 0) if rows else Automaton([{}], [False], 0)
 
 
-# ---------------------------------------------------------------- the two programmes
+# ---------------------------------------------------------------- masses, counts, walks; terms
+
+
+def mass_by_query(automaton: Automaton, masses: Rows, meter: Meter) -> Counter[int]:
+    """[q]: the mass of the accepted sequences that end in q, an exact integer."""
+    meter.spend(len(masses) * sum(400 + 30 * len(row) for row in automaton.moves))
+    ways = {automaton.first: 1}  # the mass of the ways to each state
+    for row in masses[:-1]:
+        after: dict[int, int] = {}
+        for s, found in ways.items():
+            for z, tokens in automaton.groups[s].items():
+                after[z] = after.get(z, 0) + found * sum(map(row.__getitem__, tokens))
+        ways = after
+    by_query: Counter[int] = Counter()
+    for s, found in ways.items():
+        for q, z in automaton.moves[s].items():
+            by_query[q] += found * masses[-1][q] if automaton.accepting[z] else 0
+    return by_query
+
+
+class Window(NamedTuple):
+    """f_i(s, z) for one i and s, where z can be reached: 0 below, constant above, else the (z - begin)-th digit, in base 2^width, of one
+    large integer. To read it at z + d is to shift by d digits."""
+
+    begin: int
+    digits: int
+    packed: int
+    above: int
+    least: int  # sum that the rest can add
+    greatest: int
 
 
 def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Meter) -> int:
@@ -699,65 +617,52 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
 
     f_k(s, z) = 1 if s accepts and z >= 0, else 0; f_i(s, z) = sum_t masses[i][t] ceil(f_{i+1}(s', z + D[i][t]) / 2^e_i), s' being the state
     after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s,
-    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i keep numbers below 2^62: e_i
-    is the least e >= 0 with M_i ceil(most_{i+1} / 2^e) < 2^62, where M_i is the sum of masses[i] over tokens of D[i], most_k = 1, and
-    most_i is that product.
-
-    f_i(s, z) is 0 below and constant above a window of z, outside of which nobody looks. A window is one large integer: its j-th
-    digit, in base 2^width, is f_i(s, begin + j). To read f_{i+1} at z + d is to shift by d digits. Digits stay below the base, so nothing
-    is carried from one to the next.
+    z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i are the least that keep
+    numbers below 2^62, so that no digit of a window is carried (docs/explanation/threshold-proofs.md, 7).
     """
-    k, uniform = len(D), all(max(row) == min(row) == 1 for row in masses)
-    most, exponents = [1], Row()
-    for i in range(k - 1, -1, -1):
-        here = len(D[i]) if uniform else sum(masses[i][t] for t in D[i])
-        e = 0
-        while here * -(-most[0] >> e) >= 1 << 62:
-            e += 1
-        most.insert(0, here * -(-most[0] >> e))
-        exponents.insert(0, e)
-    width = max(x.bit_length() for x in most) + 2
+    meter.spend(len(D) * sum(400 + 100 * len(row) for row in automaton.moves))
+    most, width, exponents = 1, 3, [0] * (len(D) + 1)  # exponents[i + 1] is e_i
+    for i in reversed(range(len(D))):
+        here = sum(map(masses[i].__getitem__, D[i]))
+        while here * -(-most >> exponents[i + 1]) >= 1 << 62:
+            exponents[i + 1] += 1
+        most = here * -(-most >> exponents[i + 1])
+        width = max(width, most.bit_length() + 2)
     reach = [{automaton.first: (start, start)}]  # the least and the greatest sum before each position, by state
-    for row in D:
-        after: dict[int, tuple[int, int]] = {}
+    steps = []  # by state and next state: the mass of the tokens that add d, by d
+    for row, weights in zip(D, masses, strict=True):
+        weighted, after, step = set(weights) != {1}, dict[int, tuple[int, int]](), dict[int, dict[int, Counter[int]]]()
         for s, (low, high) in reach[-1].items():
+            step[s] = {}
             for z, tokens in automaton.groups[s].items():
-                added = [row[t] for t in tokens if t in row]
+                allowed = list(filter(row.__contains__, tokens))
+                added = Counter(map(row.__getitem__, allowed))
+                for t in allowed if weighted else ():
+                    added[row[t]] += weights[t] - 1
                 if added:
-                    least, most_too = after.get(z, (low + added[0], high + added[0]))
-                    after[z] = min(least, low + min(added)), max(most_too, high + max(added))
+                    step[s][z] = added
+                    sums = low + min(added), high + max(added), *after.get(z, ())
+                    after[z] = min(sums), max(sums)
         reach.append(after)
-    # windows of f_k, then of f_{k-1} and so on: state -> (begin, digits, integer, the constant above)
-    windows = {s: (0, 0, 0, 1) for s, accepts in enumerate(automaton.accepting) if accepts}
-    ends = dict.fromkeys(windows, (0, 0))  # the least and the greatest sum that the rest can add
-    for i in range(k - 1, -1, -1):
-        e, row = exponents[i], D[i]
-        if e:
-            windows = {s: (*window[:2], *coarser(*window[1:], e, width)) for s, window in windows.items()}
-        new_windows, new_ends = {}, {}
+        steps.append(step)
+    windows = {s: Window(0, 0, 0, 1, 0, 0) for s, accepts in enumerate(automaton.accepting) if accepts}
+    for i in reversed(range(len(D))):
+        new = {}
         for s, (low, high) in reach[i].items():
-            groups: list[tuple[int, int, int]] = []  # next state, what is added, mass
-            for z, tokens in automaton.groups[s].items():
-                if z in windows and uniform:
-                    groups += [(z, d, n) for d, n in Counter(map(row.__getitem__, filter(row.__contains__, tokens))).items()]
-                elif z in windows:
-                    groups += [(z, row[t], masses[i][t]) for t in tokens if t in row]
-            if not groups:
-                continue
-            least = min(d + ends[z][0] for z, d, _ in groups)
-            greatest = max(d + ends[z][1] for z, d, _ in groups)
-            begin = max(-greatest, low)
-            digits = max(min(-least, high + 1) - begin, 0)
-            meter.add(len(groups), digits * width)
-            meter.hold(0, 0, digits * width)
-            new_windows[s] = (begin, digits, *shifted(groups, windows, begin, digits, width))
-            new_ends[s] = (least, greatest)
-        windows, ends = new_windows, new_ends
+            groups = [(windows[z], added) for z, added in steps[i][s].items() if z in windows]
+            if groups:
+                least = min(min(added) + window.least for window, added in groups)
+                greatest = max(max(added) + window.greatest for window, added in groups)
+                begin = max(-greatest, low)
+                digits = max(min(-least, high + 1) - begin, 0)
+                meter.add(sum(len(added) for _, added in groups), digits * width)
+                meter.hold(0, 0, digits * width)
+                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width, exponents[i]), least, greatest)
+        windows = new
     if automaton.first not in windows:
         return 0
-    begin, digits, packed, above = windows[automaton.first]
-    j = start - begin
-    found = 0 if j < 0 else above if j >= digits else packed >> j * width & (1 << width) - 1
+    window = windows[automaton.first]  # of the start alone
+    found = window.packed if window.digits else window.above if window.begin == start else 0
     return found << sum(exponents)
 
 
@@ -770,318 +675,264 @@ def ones(digits: int, width: int) -> int:
     return x & (1 << digits * width) - 1
 
 
-def coarser(digits: int, packed: int, above: int, e: int, width: int) -> tuple[int, int]:
-    """Every digit, and the constant above, divided by 2^e and rounded up."""
+def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, width: int, e: int) -> tuple[int, int]:
+    """The digits from `begin` on of the sum of mass times window(z + d), over windows and over {d: mass}; and the constant above. Both
+    are divided by 2^e and rounded up."""
+    packed = constant = above = 0
     one = ones(digits, width)
-    return (packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1), -(-above >> e)
+    for window, added in groups:
+        longer = window.packed | window.above * one << window.digits * width
+        for d, weight in added.items():
+            above += weight * window.above
+            move = begin + d - window.begin
+            if move >= window.digits:
+                constant += weight * window.above
+            elif move > -digits:
+                part = longer >> move * width if move >= 0 else longer << -move * width
+                packed += part if weight == 1 else weight * part
+    packed = (packed & (1 << digits * width) - 1) + constant * one
+    if e:
+        packed = (packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1)
+    return packed, -(-above >> e)
 
 
-def shifted(
-    groups: list[tuple[int, int, int]], windows: dict[int, tuple[int, int, int, int]], begin: int, digits: int, width: int
-) -> tuple[int, int]:
-    """The sum of mass times window(z) read d digits further, over groups (z, d, mass); and the constant above."""
-    packed = constant = total = 0
-    longer: dict[int, int] = {}  # windows with their constant after them
-    for z, d, mass in groups:
-        base, held, content, above = windows[z]
-        total += mass * above
-        move = begin + d - base
-        if move >= held:
-            constant += mass * above
-        elif move > -digits:
-            if z not in longer:
-                longer[z] = content | (above * ones(digits, width) << held * width)
-            part = longer[z] >> move * width if move >= 0 else longer[z] << -move * width
-            packed += part if mass == 1 else mass * part
-    packed &= (1 << digits * width) - 1
-    return packed + constant * ones(digits, width), total
-
-
-def walk(harms: Harms, masses: Rows, automaton: Automaton) -> int | None:
-    """The largest sum of harms over all accepted sequences that have a mass; harms[i] has the tokens that may stand at i. None: none."""
-    best, everything = {automaton.first: 0}, set(automaton.tokens)
-    for row, mass in zip(harms, masses, strict=True):
+def stays_negative(steps: Iterable[list[tuple[int, int, int]]], automaton: Automaton) -> bool:
+    """Whether the sum over every accepted sequence is negative; steps[i] has the moves at i: state, next state, what is added."""
+    best = {automaton.first: 0}  # the largest sum so far, by state
+    for moves in steps:
         after: dict[int, int] = {}
-        whole = min(mass) > 0 and row.keys() >= everything
-        for s, so_far in best.items():
-            for z, tokens in automaton.groups[s].items():
-                found = max(map(row.__getitem__, tokens) if whole else (row[t] for t in tokens if t in row and mass[t]), default=None)
-                if found is not None and (z not in after or so_far + found > after[z]):
-                    after[z] = so_far + found
+        for s, z, x in moves:
+            if s in best and (z not in after or best[s] + x > after[z]):
+                after[z] = best[s] + x
         best = after
-    return max((x for s, x in best.items() if automaton.accepting[s]), default=None)
+    return all(x < 0 for s, x in best.items() if automaton.accepting[s])
 
 
 class Grid(NamedTuple):
     """How harms become small integers: a certificate's choice, any is sound."""
 
     mantissa: int
-    exponent: int
-    """a step is mantissa 2^exponent"""
+    exponent: int  # a step is mantissa 2^exponent
     depth: int
-    offsets: Row
-    """in 256ths of a step"""
+    offsets: Row  # in 256ths of a step
 
-    @classmethod
-    def of(cls, step: Json, depth: Json, offsets: Json, k: int, where: str) -> Grid:
-        mantissa, exponent = integers(step, -(1 << 16), 1 << 16, where + ".step", 2)
-        holds(mantissa >= 1, f"{where}.step is not positive")
-        return cls(mantissa, exponent, integer(depth, 1, 1 << 28, where + ".depth"), integers(offsets, 0, 255, where + ".offsets", k))
+    def rounded(self, harms: Harms, scale: int, strict: bool) -> tuple[int, Harms]:
+        """start and D: start + sum_i D[i][x_i] >= 0 if the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
 
-    def rounded(self, harms: Harms, scale: int, strict: bool) -> Rounded:
-        """`start + sum_i D[i][x_i] >= 0` whenever the harms, over 2^scale, add up to at least zero; if strict, to more than zero.
-
-        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so start + sum D is at least the sum of harms over the
-        step; it is an integer, so where that is positive, start - 1 + sum D >= 0. D may be raised to a floor; and a D above the ceiling
-        decides alone, since start + ceiling + the floors of all others is zero, so the ceiling will do.
+        D = ceil(harm / step - offset / 256) and start = ceil(sum of offsets / 256), so the integer start + sum D is at least the sum of
+        harms over the step. D may be raised to a floor; and a D above the ceiling decides alone, since start + ceiling + the floors of all
+        others is zero, so the ceiling will do (docs/explanation/threshold-proofs.md, 3).
         """
         start = -(-sum(self.offsets) // 256) - strict
         floors = [self.depth] * (len(harms) - 1) + [4 * self.depth]
-        down, whole = scale + self.exponent - 8, 256 * self.mantissa
-        D: Harms = []
+        down, whole, D = scale + self.exponent - 8, 256 * self.mantissa, []
         for row, offset, floor in zip(harms, self.offsets, floors, strict=True):
             ceiling, shift = sum(floors) - floor - start, offset * self.mantissa
-            up = max(-down, 0)
-            steps = {t: -((shift - (-(-h >> down) if up == 0 else h << up)) // whole) for t, h in row.items()}
+            steps = {t: -((shift - (-(-h >> down) if down >= 0 else h << -down)) // whole) for t, h in row.items()}
             if min(steps.values()) < -floor or max(steps.values()) > ceiling:
                 steps = {t: max(min(x, ceiling), -floor) for t, x in steps.items()}
             D.append(steps)
-        return Rounded(start, D)
+        return start, D
 
 
-class Rounded(NamedTuple):
-    """Small integers; the sequences x with start + sum_i D[i][x_i] >= 0 are counted."""
-
-    start: int
-    D: Harms
-
-    def counts(self, sequence: Row) -> bool:
-        """Whether a sequence is among those that are counted."""
-        return self.start + sum(row[t] for row, t in zip(self.D, sequence, strict=True)) >= 0
-
-
-# ---------------------------------------------------------------- terms
-
-
-def upper(x: int, low: int, high: int) -> int:
-    """At least x times anything between low and high, which are not negative."""
-    return x * high if x > 0 else x * low
-
-
-class Pair:
-    """One query and one label: bounds of G_o(i, t), computed when they are needed."""
-
-    def __init__(self, T: Tables, automaton: Automaton, m: int, q: int) -> None:
-        self.T, self.automaton, self.m, self.q = T, automaton, m, q
-        self.tokens, self.own = automaton.tokens, automaton.tokens.index(q)
-        self.others = [*range(m), *range(m + 1, T.out)]
-        self._terms: dict[tuple[int, bool], Harms] = {}
-        if m not in T.differences:
-            T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-            of_tokens, of_positions = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in V] for V in (T.EVOU, T.PVOU))
-            T.differences[m] = [of_tokens[t] for t in self.tokens], list(map(max, *of_positions, of_positions[0]))
-        self.values, at_worst = T.differences[m]
-        self.rest = [x + T.EU[q][o] - T.own[q][m] for x, o in zip(at_worst, self.others, strict=True)]
-        self.low, self.high = ([A[q][t] for t in self.tokens] for A in (T.A_low, T.A_high))
-
-    def terms(self, o: int, up: bool) -> Harms:
-        """[i][t]: at least (up) or at most G_o(i, t)."""
-        if (o, up) not in self._terms:
-            T, q, m = self.T, self.q, self.m
-            T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
-            if len(self._terms) * T.k * len(self.tokens) > 1 << 22:
-                self._terms.clear()
-            values, direct = [row[o - (o > m)] for row in self.values], T.EU[q][o] - T.own[q][m]
-            entries = list(zip(self.tokens, values, self.low, self.high, strict=True))
-            rows: Harms = []
-            for i in range(T.k):
-                rest, b_low, b_high = T.PVOU[i][o] - T.PVOU[i][m] + direct, T.b_low[q][i], T.b_high[q][i]
-                here = entries if i < T.k - 1 else [entries[self.own]]
-                rows.append({t: x * high * b_high if ((x := y + rest) > 0) == up else x * low * b_low for t, y, low, high in here})
-            self._terms[o, up] = rows
-        return self._terms[o, up]
-
-    def harmful(self, first: int, end: int) -> Row:
-        """Those of `others[first:end]` of which no quick walk shows that they never reach the label.
-
-        The walk takes every position for the worst one, and several outputs at once for the worst of them; a failure halves them.
-        """
-        if first == end:
-            return []
-        T, q, automaton = self.T, self.q, self.automaton
-        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
-        rest = self.rest[first:end]
-        worst = [max(map(add, row[first:end], rest)) for row in self.values]
-        harm = {t: x * (hi if x > 0 else lo) for t, x, lo, hi in zip(self.tokens, worst, self.low, self.high, strict=True)}
-        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
-        best = {automaton.first: 0}
-        for low, high in zip(T.b_low[q][:-1], T.b_high[q][:-1], strict=True):
-            after: dict[int, int] = {}
-            for s, z, x in moves:
-                if s in best:
-                    y = best[s] + (x * high if x > 0 else x * low)
-                    if z not in after or y > after[z]:
-                        after[z] = y
-            best = after
-        last = upper(worst[self.own], self.low[self.own] * T.b_low[q][-1], self.high[self.own] * T.b_high[q][-1])
-        if all(x + last < 0 for s, x in best.items() if automaton.accepting[automaton.moves[s].get(q, -1)] and q in automaton.moves[s]):
-            return []
-        half = (first + end) // 2
-        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
-
-    def is_harmless_in(self, o: int, masses: Rows, automaton: Automaton) -> bool:
-        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
-        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
-        found = walk(self.terms(o, up=True), masses, automaton)
-        return found is None or found < 0
-
-    def sum(self, o: int, sequence: Row, up: bool) -> int:
-        """At least (up) or at most the sum of G_o over a sequence."""
-        return sum(row[t] for row, t in zip(self.terms(o, up), sequence, strict=True))
-
-    def harms(self, term: dict[str, Json], covered: set[int], where: str) -> Harms:
-        """Upper bounds of what a term adds up; its outputs are added to the covered ones."""
-        out, m = self.T.out, self.m
-        if "joint" in term:
-            outputs = integers(term["joint"], 0, out - 1, where + ".joint")
-            w = integers(term["weights"], 1, 1 << 40, where + ".weights", len(outputs))
-            holds(bool(outputs) and m not in outputs, f"{where}: a joint term needs outputs other than the label")
-            covered.update(outputs)
-            self.T.meter.multiply(len(outputs) * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
-            harms = [{t: w[0] * x for t, x in row.items()} for row in self.terms(outputs[0], up=True)]
-            for o, weight in zip(outputs[1:], w[1:], strict=True):
-                for row, more in zip(harms, self.terms(o, up=True), strict=True):
-                    for t, x in more.items():
-                        if weight * x > row[t]:
-                            row[t] = weight * x
-            return harms
-        o, p = integers([term["apart"], term["less"]], 0, out - 1, where)
-        n1, n2 = integers(term["factors"], 0, 1 << 40, where + ".factors", 2)
-        holds(p in covered and n1 >= 1, f"{where}: a term takes off what output {p} spoils, but no earlier term covers that")
-        holds(o != m, f"{where}: the label cannot spoil a sequence")
-        covered.add(o)
-        self.T.meter.multiply(2 * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
-        above, below = self.terms(o, up=True), self.terms(p, up=False)
-        return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
+def along(harms: Harms, sequence: Row) -> int:
+    """The sum of harms over a sequence."""
+    return sum(row[t] for row, t in zip(harms, sequence, strict=True))
 
 
 class Factors(NamedTuple):
     """Hints of factored terms: any are sound."""
 
-    centre: Exact
-    """moved from the positions to the tokens"""
-    mu: Exact
-    """moved from the direct path to EVOU"""
-    labels: dict[int, tuple[int | None, Row]]
-    """[m]: a token to which attention is relative, or None, and weights of outputs"""
-    pooled: dict[int, Pooled]
-    """[m]: what has been computed from them"""
+    centre: Exact  # moved from the positions to the tokens
+    mu: Exact  # moved from the direct path to EVOU
+    labels: dict[int, tuple[int | None, Row]]  # [m]: a token to which attention is relative, or None, and weights of outputs
 
 
 def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
     """The hints of a certificate; none if it has no factored terms."""
     out, d_model = sizes["d_vocab_out"], sizes["d_model"]
     if value is None:
-        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {}, {})
-    centre, mu, labels = fields(value, "centre mu labels", "factors")
-    vectors = []
-    for name, vector, length in (("centre", centre, d_model), ("mu", mu, out)):
-        scale, entries = fields(vector, "scale entries", "factors." + name)
-        found = integers(entries, -LARGE, LARGE, f"factors.{name}.entries", length)
-        vectors.append(Exact([found], integer(scale, 0, 256, f"factors.{name}.scale")))
-    by_label = {}
+        return Factors(Exact([[0] * d_model], 0), Exact([[0] * out], 0), {})
+    *vectors, labels = fields(value, "centre mu labels", "factors")
+    moved, hints = [], {}
+    for where, vector, length in zip(("factors.centre", "factors.mu"), vectors, (d_model, out), strict=True):
+        scale, entries = fields(vector, "scale entries", where)
+        moved.append(Exact([integers(entries, -LARGE, LARGE, where, length)], integer(scale, 0, 256, where)))
     for each in items(labels, "factors.labels"):
         m, token, weights = fields(each, "label relative_to weights", "factors.labels")
-        m = integer(m, 0, out - 1, "factors.labels")
-        chosen = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
-        by_label[m] = chosen, [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
-    return Factors(vectors[0], vectors[1], by_label, {})
+        relative_to = None if token is None else integer(token, 0, sizes["d_vocab"] - 1, "factors.labels")
+        w = [1] * out if weights is None else integers(weights, 1, 1 << 40, "factors.labels", out)
+        hints[integer(m, 0, out - 1, "factors.labels")] = relative_to, w
+    return Factors(moved[0], moved[1], hints)
 
 
-class Pooled:
-    """Harms that bound all outputs of one label at once, at their worst over pools of queries.
+class Term(NamedTuple):
+    """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; or `spoiler`, one output."""
 
-    With weights w[o] >= 1 let r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]), p[i] and s[q] likewise from PVOU and EU. Then
-    w[o] (B_o - B_m) <= r[t] + p[i] + s[q]. So w[o] G_o(i, t) is at most A[t] b[i] (r + p + s);
-    if these add up to less than zero, no output reaches the label. A and b of each query may be scaled by any positive numbers; one table
-    then serves a pool, with its largest s, and its largest attention where r + p + s is positive, its least where it is not. At the last
-    position the token is the query itself.
+    kind: str
+    outputs: Row
+    numbers: Row
+    grid: Grid
+
+
+class Label:
+    """One label m: its sequences, and what its queries share. Rows over outputs leave m out."""
+
+    def __init__(self, T: Tables, automaton: Automaton, m: int) -> None:
+        self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
+        self.others = [*range(m), *range(m + 1, T.out)]
+        T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
+        of_tokens = [T.EVOU[t] for t in self.tokens]
+        self.EVOU, self.PVOU = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in (of_tokens, T.PVOU))
+        self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
+        self.mass = mass_by_query(automaton, T.masses, T.meter)
+
+    def direct(self, q: int) -> Row:
+        """EU[q][o] - EU[q][m], and the error of float32 arithmetic if the claim is about that."""
+        row, own = self.T.EU[q], self.T.own[q][self.m]
+        return [x - own for x in row[: self.m] + row[self.m + 1 :]]
+
+    @cached_property
+    def brackets(self) -> tuple[Row, Row, dict[int, int]]:
+        """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]); p[i] and s[q] likewise from PVOU and EU."""
+        weights = self.T.factors.labels[self.m][1]
+        self.T.meter.multiply((2 * len(self.tokens) + self.T.k) * self.T.out, max(self.T.scale, max(weights).bit_length()))
+        w, direct = [weights[o] for o in self.others], list(map(self.direct, self.tokens))
+        r, p, s = ([max(map(mul, w, row), default=-1) for row in rows] for rows in (self.EVOU, self.PVOU, direct))
+        return r, p, dict(zip(self.tokens, s, strict=True))
+
+
+def products(entries: list[tuple[int, int, int, int]], places: list[tuple[int, int, int]], up: bool) -> Harms:
+    """At least (up) or at most (x + y) A b, for entries (token, x, bounds of A) at each of the places (y, bounds of b)."""
+    return [{t: z * A1 * b1 if ((z := x + y) > 0) == up else z * A0 * b0 for t, x, A0, A1 in entries} for y, b0, b1 in places]
+
+
+def pooled(label: Label, queries: Row) -> Harms:
+    """[i][t] over 2^(scale + 2 bits): bounds of all outputs of a label at once, at their worst over a pool of queries.
+
+    w[o] (B_o - B_m) <= r[t] + p[i] + s[q], so w[o] G_o(i, t) <= A[t] b[i] (r + p + s); if these add up to less than zero, no output
+    reaches the label. A and b of each query may be scaled by any positive numbers; one table then serves a pool, with its largest s, and
+    its largest attention where r + p + s is positive, its least where it is not. At the last position the token is the query itself.
     """
+    T, tokens, (r, p, s), (relative_to, _) = label.T, label.tokens, label.brackets, label.T.factors.labels[label.m]
+    T.meter.multiply(2 * len(queries) * (len(tokens) + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
 
-    def __init__(self, T: Tables, factors: Factors, tokens: Row, m: int) -> None:
-        holds(m in factors.labels, f"label {m} has a factored term, but no factors")
-        self.T, self.tokens = T, tokens
-        self.relative_to, w = factors.labels[m]
-        holds(self.relative_to is None or self.relative_to < len(T.EVOU), "a label's attention is relative to no token")
-        T.meter.multiply((2 * len(tokens) + T.k) * T.out, max(T.scale, max(w).bit_length()))
+    def scaled(low: Row, high: Row, factor: int) -> tuple[Row, Row]:
+        return [x * factor >> T.bits for x in low], [-(-x * factor >> T.bits) for x in high]
 
-        def largest(row: Row, own: int) -> int:
-            terms = list(map(mul, w, map(sub, row, repeat(own))))
-            return max(terms[:m] + terms[m + 1 :], default=-1)
+    A, b, last, worst = [], [], {}, max(s[q] for q in queries)
+    for q in queries:
+        low, high = ([rows[q][t] for t in tokens] for rows in (T.A_low, T.A_high))
+        A.append((low, high) if relative_to is None else scaled(low, high, (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)))
+        b.append(scaled(T.b_low[q], T.b_high[q], T.tops[q]))
+        own = tokens.index(q)
+        itself, place = (q, r[own], A[-1][0][own], A[-1][1][own]), (p[-1] + s[q], b[-1][0][-1], b[-1][1][-1])
+        last[q] = products([itself], [place], up=True)[0][q]
+    (A_low, A_high), (b_low, b_high) = zip(*A, strict=True), zip(*b, strict=True)
+    A_least, b_least = (list(map(min, *rows, rows[0])) for rows in (A_low, b_low))
+    A_most, b_most = (list(map(max, *rows, rows[0])) for rows in (A_high, b_high))
+    entries, places = zip(tokens, r, A_least, A_most, strict=True), zip([x + worst for x in p], b_least, b_most, strict=True)
+    return [*products(list(entries), list(places)[:-1], up=True), last]
 
-        self.r = {t: largest(T.EVOU[t], T.EVOU[t][m]) for t in tokens}
-        self.p = [largest(row, row[m]) for row in T.PVOU]
-        self.s = {q: largest(T.EU[q], T.own[q][m]) for q in tokens}
 
-    def pools(self, queries: Row) -> list[Row]:
-        """Queries that share a table: all of them, or each by itself if attention is not relative to a token."""
-        return [[q] for q in queries] if self.relative_to is None else [queries]
+class Pair:
+    """One query and one label: bounds of G_o(i, t), computed when they are needed."""
 
-    def harms(self, queries: Row) -> Harms:
-        """[i][t] over 2^(scale + 2 bits): upper bounds for every query of a pool."""
-        T = self.T
-        T.meter.multiply(2 * len(queries) * (len(self.tokens) + T.k) + 3 * T.k * len(self.tokens), 2 * T.bits)
-        A_low, A_high, b_low, b_high = [], [], [], []
-        for q in queries:
-            low, high, b = [T.A_low[q][t] for t in self.tokens], [T.A_high[q][t] for t in self.tokens], T.tops[q]
-            if self.relative_to is not None:
-                a = (1 << 2 * T.bits) // max(T.A_high[q][self.relative_to], 1)
-                low, high = [x * a >> T.bits for x in low], [-(-x * a >> T.bits) for x in high]
-            A_low.append(low)
-            A_high.append(high)
-            b_low.append([x * b >> T.bits for x in T.b_low[q]])
-            b_high.append([-(-x * b >> T.bits) for x in T.b_high[q]])
-        least, most = list(map(min, *A_low, A_low[0])), list(map(max, *A_high, A_high[0]))
-        worst, harms = max(self.s[q] for q in queries), []
-        for i in range(T.k - 1):
-            at_least, at_most, rest = min(row[i] for row in b_low), max(row[i] for row in b_high), worst + self.p[i]
-            entries = zip(self.tokens, self.r.values(), least, most, strict=True)
-            harms.append({t: x * at_most * hi if (x := r + rest) > 0 else x * at_least * lo for t, r, lo, hi in entries})
-        last = {}
-        for j, q in enumerate(queries):
-            own = self.tokens.index(q)
-            last[q] = upper(self.r[q] + self.p[-1] + self.s[q], A_low[j][own] * b_low[j][-1], A_high[j][own] * b_high[j][-1])
-        return [*harms, last]
+    def __init__(self, label: Label, q: int) -> None:
+        self.T, self.label, self.q, self.tokens, self.others = label.T, label, q, label.tokens, label.others
+        self.own, self.direct = label.tokens.index(q), label.direct(q)
+        self.low, self.high = ([A[q][t] for t in self.tokens] for A in (self.T.A_low, self.T.A_high))
+        rest = list(map(add, label.at_worst, self.direct))
+        self.gains = [list(map(add, row, rest)) for row in label.EVOU]  # [t][o]: at least B_o - B_m, whatever the position
+        self.known: dict[tuple[int, bool], Harms] = {}
+
+    def terms(self, o: int, up: bool) -> Harms:
+        """[i][t]: at least (up) or at most G_o(i, t)."""
+        if (o, up) not in self.known:
+            T, q, j = self.T, self.q, self.others.index(o)
+            T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
+            if len(self.known) * T.k * len(self.tokens) > 1 << 22:
+                self.known.clear()
+            entries = list(zip(self.tokens, [row[j] for row in self.label.EVOU], self.low, self.high, strict=True))
+            places = list(zip([row[j] + self.direct[j] for row in self.label.PVOU], T.b_low[q], T.b_high[q], strict=True))
+            self.known[o, up] = products(entries, places[:-1], up) + products([entries[self.own]], places[-1:], up)
+        return self.known[o, up]
+
+    def harms(self, term: Term) -> Harms:
+        """Upper bounds of what a term adds up."""
+        self.T.meter.multiply(len(term.outputs) * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
+        if term.kind == "spoiler":
+            return [{t: -x for t, x in row.items()} for row in self.terms(term.outputs[0], up=False)]
+        if term.kind == "apart":
+            above, below, (n1, n2) = self.terms(term.outputs[0], up=True), self.terms(term.outputs[1], up=False), term.numbers
+            return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
+        most: Rows = []
+        for o, w in zip(term.outputs, term.numbers, strict=True):
+            rows = [[w * x for x in row.values()] for row in self.terms(o, up=True)]
+            most = [list(map(max, *both)) for both in zip(most, rows, strict=True)] if most else rows
+        tokens = [self.tokens] * (self.T.k - 1) + [[self.q]]
+        return [dict(zip(*row, strict=True)) for row in zip(tokens, most, strict=True)]
+
+    def harmful(self, first: int, end: int) -> Row:
+        """Those of `others[first:end]` of which no quick walk shows that they never reach the label: it takes every position for the
+        worst one, and several outputs at once for the worst of them; a failure halves them."""
+        T, q, automaton = self.T, self.q, self.label.automaton
+        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
+        worst = [max(row[first:end]) for row in self.gains]
+        harm = {t: x * (high if x > 0 else low) for t, x, low, high in zip(self.tokens, worst, self.low, self.high, strict=True)}
+        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        steps = [moves] * (T.k - 1) + [[(s, row[q], harm[q]) for s, row in enumerate(automaton.moves) if q in row]]
+        b = zip(steps, T.b_low[q], T.b_high[q], strict=True)
+        if stays_negative(([(s, z, x * (high if x > 0 else low)) for s, z, x in step] for step, low, high in b), automaton):
+            return []
+        half = (first + end) // 2
+        return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
+
+    def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
+        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
+        self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
+        everything, groups = set(automaton.tokens), [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        steps = []
+        for row, weights in zip(self.terms(o, up=True), self.T.masses, strict=True):
+            allowed = row if min(weights) > 0 else {t: x for t, x in row.items() if weights[t]}
+            whole = allowed.keys() >= everything
+            there = groups if whole else [(s, z, list(filter(allowed.__contains__, tokens))) for s, z, tokens in groups]
+            steps.append([(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in there if tokens])
+        return stays_negative(steps, automaton)
 
 
 # ---------------------------------------------------------------- the rule
 
-FACTORED, SPOILER = "factored step depth offsets", "spoiler step depth offsets"
-JOINT, APART = "joint weights step depth offsets", "apart less factors step depth offsets"
+KINDS = {"lower": ("joint", "apart", "factored"), "upper": ("spoiler",)}
+FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored", "spoiler": "spoiler"}  # beside the grid's
 
 
 class Leaf(NamedTuple):
-    """One class of a part: its sequences, terms with their grids, and listed sequences; `terms` is None if the class is given up."""
+    """One class of a part: its sequences, its terms, what they cover, and listed sequences; without terms (None) everything counts."""
 
     automaton: Automaton
-    terms: list[dict[str, Json]] | None
+    terms: list[Term] | None
+    covered: set[int]
     listed: Rows
 
 
 class Part(NamedTuple):
-    """Sequences of label m whose last token is one of the queries, split by a chain of classes."""
+    """Sequences of a label whose last token is one of the queries, split by a chain of classes."""
 
-    m: int
+    where: str
+    label: Label
     queries: Row
+    mass: int
     leaves: list[Leaf]
+    factored: bool
 
 
-def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...], where: str) -> Iterator[Part]:
-    """The parts of a bound, one after the other: the automata of all classes at once would take much memory. No two parts are about the
-    same query and label."""
+def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterator[Part]:
+    """The parts of a bound, one by one, as the automata of all would take much memory. No two are about the same query and label."""
     seen: set[tuple[int, int]] = set()
-    for number, part in enumerate(items(value, where)):
-        here = f"{where}[{number}]"
+    label = cache(lambda m: Label(T, question.automata[m], m))
+    for number, part in enumerate(items(value, side)):
+        here = f"{side}[{number}]"
         m, queries, order, leaves = fields(part, "label queries order leaves", here)
         m = integer(m, 0, T.out - 1, here + ".label")
         holds(m in question.automata, f"{here}: no sequence has the label {m}")
@@ -1095,30 +946,62 @@ def read_parts(value: Json, T: Tables, question: Question, kinds: tuple[str, ...
         T.meter.add(moves, 0)
         T.meter.hold(0, 0, 100 * moves)
         classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
-        found = [read_leaf(x, automaton.in_class(order, c), kinds, T.k, here) for c, x in classes]
+        found = [read_leaf(x, automaton.in_class(order, c), T, m, side, here) for c, x in classes]
         ends = {sequence[-1] for leaf in found for sequence in leaf.listed}
         holds(ends.issubset(queries), f"{here}: a listed sequence ends in no query")
-        yield Part(m, queries, found)
+        kinds = {term.kind for leaf in found for term in leaf.terms or ()}
+        if "factored" in kinds:
+            holds(m in T.factors.labels, f"label {m} has a factored term, but no factors")
+            well_formed(not ends, f"{here}: sequences are listed beside factored terms")
+            well_formed(len(kinds) == 1, f"{here}: factored terms stand by themselves, and are true")
+        if "factored" in kinds or side == "upper":  # without a term nothing is known
+            found = [leaf if leaf.terms else leaf._replace(terms=None) for leaf in found]
+        yield Part(here, label(m), queries, sum(map(label(m).mass.__getitem__, queries)), found, "factored" in kinds)
 
 
-def read_leaf(value: Json, automaton: Automaton, kinds: tuple[str, ...], k: int, where: str) -> Leaf:
-    """Terms of the kinds allowed, each with its grid, and listed sequences."""
+def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, where: str) -> Leaf:
+    """The terms and listed sequences of a class."""
     if value is None:
-        return Leaf(automaton, None, [])
+        return Leaf(automaton, None, set(), [])
     terms, listed = fields(value, "terms listed", where + " leaf")
-    found = []
-    for term in items(terms, where + " terms"):
-        well_formed(isinstance(term, dict), f"{where}: a term is not an object")
-        fields(term, next((names for names in kinds if names.split()[0] in term), kinds[0]), where + " term")
-        found.append({**term, "grid": Grid.of(term["step"], term["depth"], term["offsets"], k, where)})
-    sequences = [integers(x, 0, 1 << 31, where + " listed", k) for x in items(listed, where + " listed")]
+    covered: set[int] = set()
+    found = [read_term(term, T, m, covered, KINDS[side], where) for term in items(terms, where + " terms")]
+    sequences = [integers(x, 0, 1 << 31, where + " listed", T.k) for x in items(listed, where + " listed")]
     holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
     for sequence in sequences:
         holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
-    return Leaf(automaton, found, sequences)
+    return Leaf(automaton, found, covered, sequences)
 
 
-def failing(T: Tables, question: Question, factors: Factors, part: Part, where: str) -> int:
+def read_term(value: Json, T: Tables, m: int, covered: set[int], kinds: tuple[str, ...], where: str) -> Term:
+    """A term of one of these kinds; its outputs are added to those that earlier terms cover."""
+    well_formed(isinstance(value, dict), f"{where}: a term is not an object")
+    kind = next(filter(value.__contains__, kinds), kinds[0])
+    first, *more, step, depth, offsets = fields(value, f"{FIELDS[kind]} step depth offsets", where + " term")
+    mantissa, exponent = integers(step, -(1 << 16), 1 << 16, where + ".step", 2)
+    holds(mantissa >= 1, f"{where}.step is not positive")
+    grid = Grid(mantissa, exponent, integer(depth, 1, 1 << 28, where + ".depth"), integers(offsets, 0, 255, where + ".offsets", T.k))
+    outputs, numbers = Row(), Row()
+    if kind == "joint":
+        outputs = integers(first, 0, T.out - 1, where + ".joint")
+        numbers = integers(more[0], 1, 1 << 40, where + ".weights", len(outputs))
+        holds(bool(outputs) and m not in outputs, f"{where}: a joint term needs outputs other than the label")
+    elif kind == "apart":
+        outputs = integers([first, more[0]], 0, T.out - 1, where)
+        numbers = integers(more[1], 0, 1 << 40, where + ".factors", 2)
+        known = outputs[1] in covered and numbers[0] >= 1
+        holds(known, f"{where}: a term takes off what output {outputs[1]} spoils, but no earlier term covers that")
+        holds(outputs[0] != m, f"{where}: the label cannot spoil a sequence")
+    elif kind == "spoiler":
+        outputs = [integer(first, 0, T.out - 1, where + ".spoiler")]
+        holds(outputs != [m] and not covered, f"{where}: the label cannot spoil a sequence, nor can two outputs")
+    else:
+        well_formed(first is True, f"{where}: factored terms stand by themselves, and are true")
+    covered.update(outputs)
+    return Term(kind, outputs, numbers, grid)
+
+
+def failing(T: Tables, part: Part) -> int:
     """At least the mass of a part that fails, whatever its terms are.
 
     In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
@@ -1127,95 +1010,58 @@ def failing(T: Tables, question: Question, factors: Factors, part: Part, where: 
     outputs. So what fails is at most what the terms count, and at most the whole class. Right sequences, decided one by one, are taken off
     if a term counts them.
     """
-    automaton, total = question.automata[part.m], 0
-    if any("factored" in term for leaf in part.leaves for term in leaf.terms or ()):
-        if part.m not in factors.pooled:
-            factors.pooled[part.m] = Pooled(T, factors, automaton.tokens, part.m)
-        pooled = factors.pooled[part.m]
-        for queries in pooled.pools(part.queries):
-            harms = pooled.harms(queries)
-            for leaf in part.leaves:
-                well_formed(not leaf.listed, f"{where}: sequences are listed beside factored terms")
-                count = 0 if leaf.terms else mass_up(T, question, leaf.automaton, queries)
-                for term in leaf.terms or ():
-                    well_formed(term.get("factored") is True, f"{where}: factored terms stand by themselves, and are true")
-                    count += count_term(T, question, leaf, term["grid"], harms)[1]
-                total += count if len(leaf.terms or ()) < 2 else min(count, mass_up(T, question, leaf.automaton, queries))
-        return total
-    for q in part.queries:
-        pair = Pair(T, automaton, part.m, q)
-        harmful = pair.harmful(0, T.out - 1)
-        for leaf in part.leaves:
-            if leaf.terms is None:
-                total += mass_up(T, question, leaf.automaton, [q])
-                continue
-            covered: set[int] = set()
-            counters, count = [], 0
-            for term in leaf.terms:
-                rounded, found = count_term(T, question, leaf, term["grid"], pair.harms(term, covered, where))
-                counters.append(rounded)
-                count += found
-            for o in harmful:
-                harmless = o in covered or pair.is_harmless_in(o, question.masses, leaf.automaton)
-                holds(harmless, f"{where}: output {o} might win, and no term covers it")
-            count -= listed_mass(T, question, leaf, q, counters, where)
-            total += count if len(leaf.terms) < 2 else min(count, mass_up(T, question, leaf.automaton, [q]))
-            for sequence in leaf.listed if harmful else ():
-                good = sequence[-1] != q or max(pair.sum(o, sequence, up=True) for o in harmful) < 0
-                holds(good, f"{where}: the sequence {sequence} is not certainly right")
-    return total
-
-
-def right(T: Tables, question: Question, part: Part, where: str) -> int:
-    """At least the mass of a part that is right: in each class, the sequences on which one output, the spoiler, loses.
-
-    Where the label wins, -G_o adds up to more than zero. Without a spoiler everything may be right. Wrong sequences, decided one by one,
-    are taken off if they have been counted.
-    """
+    if part.factored:
+        alone = T.factors.labels[part.label.m][0] is None  # attention is relative to no token
+        pools = [[q] for q in part.queries] if alone else [part.queries]
+        tables = ((queries, repeat(pooled(part.label, queries))) for queries in pools)
+        return sum(counted(T, leaf, queries, table, part.where) for queries, table in tables for leaf in part.leaves)
     total = 0
     for q in part.queries:
-        pair = Pair(T, question.automata[part.m], part.m, q)
+        pair = Pair(part.label, q)
+        harmful = pair.harmful(0, T.out - 1) if pair.others else []
         for leaf in part.leaves:
-            counters: list[Rounded] = []
-            for term in leaf.terms or ():
-                o = integer(term["spoiler"], 0, T.out - 1, where + ".spoiler")
-                holds(o != part.m and not counters, f"{where}: the label cannot spoil a sequence, nor can two outputs")
-                harms = [{t: -x for t, x in row.items()} for row in pair.terms(o, up=False)]
-                rounded, found = count_term(T, question, leaf, term["grid"], harms, strict=True)
-                counters.append(rounded)
-                total += found
-            if not counters:
-                total += mass_up(T, question, leaf.automaton, [q])
-            total -= listed_mass(T, question, leaf, q, counters or None, where)
-            for sequence in leaf.listed:
-                beaten = sequence[-1] != q or any(pair.sum(o, sequence, up=False) >= 0 for o in range(T.out) if o != part.m)
-                holds(beaten, f"{where}: the sequence {sequence} is not certainly wrong")
+            total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
+            for o in harmful if leaf.terms is not None else ():
+                harmless = o in leaf.covered or pair.is_harmless_in(o, leaf.automaton)
+                holds(harmless, f"{part.where}: output {o} might win, and no term covers it")
+            for x in leaf.listed:
+                certain = x[-1] != q or all(along(pair.terms(o, up=True), x) < 0 for o in harmful)
+                holds(certain, f"{part.where}: the sequence {x} is not certainly right")
     return total
 
 
-def count_term(T: Tables, question: Question, leaf: Leaf, grid: Grid, harms: Harms, *, strict: bool = False) -> tuple[Rounded, int]:
-    """The integers of a term, and at least the mass of a class on which its harms add up to at least zero (if strict, to more)."""
-    scale = T.scale + 2 * T.bits
-    T.meter.add(4 * sum(map(len, harms)), scale + abs(grid.exponent))
-    rounded = grid.rounded(harms, scale, strict)
-    return rounded, count_up(rounded.start, rounded.D, question.masses, leaf.automaton, T.meter)
+def right(T: Tables, part: Part) -> int:
+    """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the class.
+    Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
+    total = 0
+    for q in part.queries:
+        pair = Pair(part.label, q)
+        for leaf in part.leaves:
+            total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
+            for x in leaf.listed:
+                certain = x[-1] != q or any(along(pair.terms(o, up=False), x) >= 0 for o in pair.others)
+                holds(certain, f"{part.where}: the sequence {x} is not certainly wrong")
+    return total
 
 
-def listed_mass(T: Tables, question: Question, leaf: Leaf, q: int, counters: list[Rounded] | None, where: str) -> int:
-    """The mass of the listed sequences of a class that end in q, each of which must have been counted (None: everything was)."""
-    mine = [sequence for sequence in leaf.listed if sequence[-1] == q]
-    T.meter.multiply(6 * T.k * T.out * len(mine), (T.bits + T.scale) // 2)
-    for sequence in mine:
-        counted = counters is None or any(rounded.counts(sequence) for rounded in counters)
-        holds(counted, f"{where}: the sequence {sequence} is listed, but was not counted")
-    return sum(prod(map(list.__getitem__, question.masses, sequence)) for sequence in mine)
-
-
-def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -> int:
-    """At least the mass of the accepted sequences that end in one of the queries."""
-    tokens = automaton.tokens or queries  # a class may have no tokens left, and no sequence
-    nothing = [dict.fromkeys(tokens, 0)] * (T.k - 1) + [dict.fromkeys(queries, 0)]
-    return count_up(0, nothing, question.masses, automaton, T.meter)
+def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], where: str) -> int:
+    """At least the mass of a class that its terms count, or all of it without terms, less the listed sequences, which must be counted."""
+    counters, count, scale = [], 0, T.scale + 2 * T.bits
+    for term, harm in zip(leaf.terms or (), harms, strict=False):
+        T.meter.add(4 * sum(map(len, harm)), scale + abs(term.grid.exponent))
+        start, D = term.grid.rounded(harm, scale, strict=term.kind == "spoiler")
+        counters.append((start, D))
+        count += count_up(start, D, T.masses, leaf.automaton, T.meter)
+    listed = [x for x in leaf.listed if x[-1] in queries]
+    T.meter.multiply(6 * T.k * T.out * len(listed), (T.bits + T.scale) // 2)
+    for x in listed:
+        found = leaf.terms is None or any(start + along(D, x) >= 0 for start, D in counters)
+        holds(found, f"{where}: the sequence {x} is listed, but was not counted")
+        count -= prod(map(list.__getitem__, T.masses, x))
+    if leaf.terms is not None and len(leaf.terms) < 2:
+        return count
+    whole = sum(map(mass_by_query(leaf.automaton, T.masses, T.meter).__getitem__, queries))
+    return whole + count if leaf.terms is None else min(count, whole)
 
 
 # ---------------------------------------------------------------- the certificate
@@ -1223,21 +1069,16 @@ def mass_up(T: Tables, question: Question, automaton: Automaton, queries: Row) -
 
 def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | None, Question]:
     """What a certificate proves about this network, whatever it claims: mass at least, mass at most, of which question."""
-    sizes = network.sizes()
-    meter = Meter(work)
+    sizes, meter = network.sizes(), Meter(work)
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
-    factors = read_factors(certificate["factors"], sizes)
-    T = tables(network, question, factors, meter)
-    total = prod(map(sum, question.masses))
-    at_least = 0
-    for number, part in enumerate(read_parts(certificate["lower"], T, question, (JOINT, APART, FACTORED), "lower")):
-        at_least += max(0, question.mass(part.m, part.queries) - failing(T, question, factors, part, f"lower[{number}]"))
-    if certificate["upper"] is None:
-        return at_least, None, question
-    at_most = total
-    for number, part in enumerate(read_parts(certificate["upper"], T, question, (SPOILER,), "upper")):
-        at_most -= max(0, question.mass(part.m, part.queries) - right(T, question, part, f"upper[{number}]"))
+    T = tables(network, question, read_factors(certificate["factors"], sizes), meter)
+    at_least, at_most = 0, None
+    for part in read_parts(certificate["lower"], T, question, "lower"):
+        at_least += max(0, part.mass - failing(T, part))
+    if certificate["upper"] is not None:
+        wrong = (max(0, part.mass - right(T, part)) for part in read_parts(certificate["upper"], T, question, "upper"))
+        at_most = prod(map(sum, question.masses)) - sum(wrong)
     return at_least, at_most, question
 
 
@@ -1245,36 +1086,30 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     """The claims of a certificate about this network, if it proves them; raises with the reason otherwise."""
     certificate = parse(data, "the certificate")
     well_formed(isinstance(certificate, dict) and certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
-    version = certificate.get("version")
-    well_formed(
-        version == VERSION and type(version) is int,
-        f"certificate of version {version!r:.40}; this checker knows version {VERSION}. Make it anew: 'compactproofs prove --certificate'",
-    )
+    version, again = certificate.get("version"), "Make it anew: 'compactproofs prove --certificate'"
+    known = version == VERSION and type(version) is int
+    well_formed(known, f"certificate of version {version!r:.40}; this checker knows version {VERSION}. {again}")
     names = "format version producer question model claim factors lower upper end"
     _, _, producer, _, model, claim, _, _, above, end = fields(certificate, names, "the certificate")
     well_formed(list(certificate)[-1] == "end" and end == FORMAT, "the certificate does not end with its end marker")
     well_formed(isinstance(producer, str), "producer is not a string")
     check_model(model, network)
-    at_least, at_most, claimed_total = fields(claim, "correct_at_least correct_at_most total", "claim")
-    at_least, total = natural(at_least, "claim.correct_at_least"), natural(claimed_total, "claim.total")
-    at_most = None if at_most is None else natural(at_most, "claim.correct_at_most")
-    well_formed(at_most is None or at_most <= total, "claim.correct_at_most is larger than claim.total")
-    well_formed((at_most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
-    least, most, question = proven(certificate, network, work)
+    least, most, total = fields(claim, "correct_at_least correct_at_most total", "claim")
+    least, total = natural(least, "claim.correct_at_least"), natural(total, "claim.total")
+    most = None if most is None else natural(most, "claim.correct_at_most")
+    well_formed(most is None or most <= total, "claim.correct_at_most is larger than claim.total")
+    well_formed((most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
+    at_least, at_most, question = proven(certificate, network, work)
     holds(total == prod(map(sum, question.masses)), "the claim gives another total than the mass of all sequences")
-    holds(at_least <= least, f"the certificate proves a mass of {least} right, less than the {at_least} claimed")
+    holds(least <= at_least, f"the certificate proves a mass of {at_least} right, less than the {least} claimed")
     if at_most is not None and most is not None:
-        holds(most <= at_most, f"the certificate proves a mass of at most {most} right, more than the {at_most} claimed")
+        holds(at_most <= most, f"the certificate proves a mass of at most {at_most} right, more than the {most} claimed")
         holds(question.semantics == REAL, "upper bounds are proven about the real-number network only")
-    at_most_too = "" if at_most is None else f" and at most {at_most}"
-    about = (
-        "over the real numbers" if question.semantics == REAL else f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"
-    )
-    reason = (
-        f"at least {at_least}{at_most_too} of {total} sequences are answered right, {about}; "
-        f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"
-    )
-    return Checked(Verdict.ACCEPTED, reason, at_least, at_most, total, question.semantics, network.assumptions, question.sha256)
+    claimed = f"at least {least}" + ("" if most is None else f" and at most {most}")
+    about = {REAL: "over the real numbers", FLOAT32: f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"}
+    read = f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"
+    reason = f"{claimed} of {total} sequences are answered right, {about[question.semantics]}; {read}"
+    return Checked(Verdict.ACCEPTED, reason, least, most, total, question.semantics, network.assumptions, question.sha256)
 
 
 def check_model(model: Json, network: Network) -> None:
@@ -1289,8 +1124,7 @@ def check_model(model: Json, network: Network) -> None:
         holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
     holds(divisor == network.divisor, f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor:.60})")
     holds(sha256 == network.sha256(), "the certificate is about other weights: their SHA-256 differs")
-    v, k = found["d_vocab"], found["n_ctx"]
-    n, d = map(int, divisor.split("/"))
+    (n, d), v, k = map(int, divisor.split("/")), found["d_vocab"], found["n_ctx"]
     holds(k <= 512 and d <= n << 200 and n <= d << 200 and k * log10(max(v, 2)) < 4000, "the model is too large for this checker")
 
 
@@ -1306,40 +1140,30 @@ def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -
         return Checked(Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
 
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
-
-def arguments_of(words: list[str]) -> tuple[str, str, dict[str, str], int]:
-    """Certificate, model, what the user says of the configuration, and the limit of work."""
-    parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False, exit_on_error=False)
-    for name in ("certificate", "model", "--n-heads", "--normalization"):
-        parser.add_argument(name)
-    parser.add_argument("--work", default=str(MOST_WORK))
-    given = parser.parse_args(words)
-    well_formed(given.work.isascii() and given.work.isdigit() and 0 < len(given.work) <= 30, "--work needs a natural number")
-    told = {"n_heads": given.n_heads, "normalization_type": given.normalization}
-    return given.certificate, given.model, {name: said for name, said in told.items() if said is not None}, int(given.work)
-
-
 def main(words: list[str]) -> int:
     """`python -m compactproofs.checker CERTIFICATE MODEL`"""
+    parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False)
+    for name in ("certificate", "model", "--n-heads"):
+        parser.add_argument(name)
+    parser.add_argument("--normalization", dest="normalization_type")
+    parser.add_argument("--work", default=str(MOST_WORK))
+    given = parser.parse_args(words)
+    told = {name: said for name in ("n_heads", "normalization_type") if (said := getattr(given, name)) is not None}
     try:
-        certificate, model, told, work = arguments_of(words)
-        well_formed(Path(model).is_file() or not Path(model).exists(), f"the model {model} is not a regular file")
-        beside = Path(model).parent.joinpath("config.json")
-        config = read_bytes(str(beside), "configuration") if beside.is_file() else None
-        network = read_safetensors(read_bytes(model, "model"), config, told)
-        checked = check(read_bytes(certificate, "certificate"), network, work)
+        model, work = Path(given.model), natural(given.work, "--work")
+        well_formed(model.is_file() or not model.exists(), f"the model {given.model} is not a regular file")
+        beside = model.parent.joinpath("config.json")
+        config = read_bytes(str(beside), "configuration") if beside.is_file() else b"{}"
+        network = read_safetensors(read_bytes(given.model, "model"), config, told)
+        checked = check(read_bytes(given.certificate, "certificate"), network, work)
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))
     except OSError as error:
         checked = Checked(Verdict.MALFORMED, f"cannot read the model: {error.strerror}")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        return INTERRUPTED
-    lines = [f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)]
-    for line in lines:
+        return 130  # as shells have it after Ctrl-C
+    for line in (f"{checked.verdict.name.lower()}: {checked.reason}", *(f"assumed: {text}" for text in checked.assumptions)):
         sys.stdout.write("".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in line) + "\n")
     return checked.verdict.value
 

@@ -74,11 +74,13 @@ def test_the_prover_leaves_at_least_the_checkers_margin():
 def certified_sequences(weights, semantics):
     """The sequences that are right by the checker's own bounds, one by one."""
     question, T = tables(weights, semantics)
-    pairs = {(m, q): checker.Pair(T, automaton, m, q) for m, automaton in question.automata.items() for q in automaton.tokens}
+    pairs = {
+        (m, q): checker.Pair(checker.Label(T, automaton, m), q) for m, automaton in question.automata.items() for q in automaton.tokens
+    }
     found = []
     for sequence in product(range(weights.d_vocab), repeat=T.k):
         pair = pairs[max(sequence), sequence[-1]]
-        if all(pair.sum(o, list(sequence), up=True) < 0 for o in range(T.out) if o != pair.m):
+        if all(checker.along(pair.terms(o, up=True), list(sequence)) < 0 for o in pair.others):
             found.append(sequence)
     return np.array(found)
 

@@ -26,6 +26,7 @@ TENSORS = {name: np.array(tensor) for name, tensor in WEIGHTS.tensors.items()}
 
 
 def by_checker(data, config=None, told=()):
+    config = b"{}" if config is None else config
     words = {"n_heads": "n_heads", "normalization": "normalization_type"}
     try:
         return checker.read_safetensors(data, config, {words[name]: str(value) for name, value in dict(told).items()})

@@ -95,12 +95,9 @@ def test_lists_of_sequences_are_metered(side):
         question = checker.read_question(content["question"], 6, 4, meter)
         factors = checker.read_factors(content["factors"], network(weights).sizes())
         T = checker.tables(network(weights), question, factors, meter)
-        if side == "lower":
-            for part in checker.read_parts(content[side], T, question, (checker.JOINT, checker.APART, checker.FACTORED), side):
-                checker.failing(T, question, factors, part, side)
-        else:
-            for part in checker.read_parts(content[side], T, question, (checker.SPOILER,), side):
-                checker.right(T, question, part, side)
+        rule = {"lower": checker.failing, "upper": checker.right}[side]
+        for part in checker.read_parts(content[side], T, question, side):
+            rule(T, part)
         return meter.work
 
     with_lists = work()
@@ -134,10 +131,10 @@ def test_terms_are_metered(change):
         question = checker.read_question(encoded_question(Question(MaxOfK(3, 12))), 12, 3, meter)
         factors = checker.read_factors(None, network(weights).sizes())
         T = checker.tables(network(weights), question, factors, meter)
-        (part,) = checker.read_parts(parts, T, question, (checker.JOINT,), "")
+        (part,) = checker.read_parts(parts, T, question, "lower")
         before = meter.work
         with suppress(checker.RejectedError):  # other outputs might win
-            checker.failing(T, question, factors, part, "")
+            checker.failing(T, part)
         return meter.work - before
 
     assert work({**plain, **change}) > 2 * work(plain)
