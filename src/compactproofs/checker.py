@@ -33,9 +33,9 @@ import json
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from functools import cache, cached_property, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from itertools import repeat
 from math import isqrt, log10, prod
 from operator import add, mul, or_, sub
@@ -667,12 +667,8 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
 
 
 def ones(digits: int, width: int) -> int:
-    """1 in every digit."""
-    x, known = 1, 1
-    while known < digits:
-        x |= x << known * width
-        known *= 2
-    return x & (1 << digits * width) - 1
+    """1 in every digit: a geometric series."""
+    return ((1 << digits * width) - 1) // ((1 << width) - 1)
 
 
 def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, width: int, e: int) -> tuple[int, int]:
@@ -873,6 +869,14 @@ class Pair:
         tokens = [self.tokens] * (self.T.k - 1) + [[self.q]]
         return [dict(zip(*row, strict=True)) for row in zip(tokens, most, strict=True)]
 
+    def require_right(self, harmful: Row, x: Row) -> None:
+        """A sequence must be certainly right, only these outputs being harmful."""
+        holds(all(along(self.terms(o, up=True), x) < 0 for o in harmful), f"the sequence {x} is not certainly right")
+
+    def require_wrong(self, x: Row) -> None:
+        """A sequence must be certainly wrong."""
+        holds(any(along(self.terms(o, up=False), x) >= 0 for o in self.others), f"the sequence {x} is not certainly wrong")
+
     def harmful(self, first: int, end: int) -> Row:
         """Those of `others[first:end]` of which no quick walk shows that they never reach the label: it takes every position for the
         worst one, and several outputs at once for the worst of them; a failure halves them."""
@@ -930,7 +934,7 @@ class Part(NamedTuple):
 def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterator[Part]:
     """The parts of a bound, one by one, as the automata of all would take much memory. No two are about the same query and label."""
     seen: set[tuple[int, int]] = set()
-    label = cache(lambda m: Label(T, question.automata[m], m))
+    label = lru_cache(8)(lambda m: Label(T, question.automata[m], m))  # all of them would take much memory too
     for number, part in enumerate(items(value, side)):
         here = f"{side}[{number}]"
         m, queries, order, leaves = fields(part, "label queries order leaves", here)
@@ -1014,38 +1018,28 @@ def failing(T: Tables, part: Part) -> int:
         alone = T.factors.labels[part.label.m][0] is None  # attention is relative to no token
         pools = [[q] for q in part.queries] if alone else [part.queries]
         tables = ((queries, repeat(pooled(part.label, queries))) for queries in pools)
-        return sum(counted(T, leaf, queries, table, part.where) for queries, table in tables for leaf in part.leaves)
+        return sum(counted(T, leaf, queries, table, bool, part.where) for queries, table in tables for leaf in part.leaves)
     total = 0
-    for q in part.queries:
-        pair = Pair(part.label, q)
+    for pair in (Pair(part.label, q) for q in part.queries):
         harmful = pair.harmful(0, T.out - 1) if pair.others else []
         for leaf in part.leaves:
-            total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
+            total += counted(T, leaf, [pair.q], map(pair.harms, leaf.terms or ()), partial(pair.require_right, harmful), part.where)
             for o in harmful if leaf.terms is not None else ():
                 harmless = o in leaf.covered or pair.is_harmless_in(o, leaf.automaton)
                 holds(harmless, f"{part.where}: output {o} might win, and no term covers it")
-            for x in leaf.listed:
-                certain = x[-1] != q or all(along(pair.terms(o, up=True), x) < 0 for o in harmful)
-                holds(certain, f"{part.where}: the sequence {x} is not certainly right")
     return total
 
 
 def right(T: Tables, part: Part) -> int:
     """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the class.
     Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
-    total = 0
-    for q in part.queries:
-        pair = Pair(part.label, q)
-        for leaf in part.leaves:
-            total += counted(T, leaf, [q], map(pair.harms, leaf.terms or ()), part.where)
-            for x in leaf.listed:
-                certain = x[-1] != q or any(along(pair.terms(o, up=False), x) >= 0 for o in pair.others)
-                holds(certain, f"{part.where}: the sequence {x} is not certainly wrong")
-    return total
+    pairs = ((Pair(part.label, q), leaf) for q in part.queries for leaf in part.leaves)
+    return sum(counted(T, leaf, [pair.q], map(pair.harms, leaf.terms or ()), pair.require_wrong, part.where) for pair, leaf in pairs)
 
 
-def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], where: str) -> int:
-    """At least the mass of a class that its terms count, or all of it without terms, less the listed sequences, which must be counted."""
+def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object], where: str) -> int:
+    """At least the mass of a class that its terms count, or all of it without terms, less the listed sequences, which must be
+    counted and meet what is required."""
     counters, count, scale = [], 0, T.scale + 2 * T.bits
     for term, harm in zip(leaf.terms or (), harms, strict=False):
         T.meter.add(4 * sum(map(len, harm)), scale + abs(term.grid.exponent))
@@ -1057,6 +1051,7 @@ def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], where: 
     for x in listed:
         found = leaf.terms is None or any(start + along(D, x) >= 0 for start, D in counters)
         holds(found, f"{where}: the sequence {x} is listed, but was not counted")
+        require(x)
         count -= prod(map(list.__getitem__, T.masses, x))
     if leaf.terms is not None and len(leaf.terms) < 2:
         return count

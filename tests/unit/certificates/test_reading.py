@@ -149,6 +149,18 @@ def test_broken_files_are_refused_by_both(tmp_path_factory, data):
         assert by_package(folder, changed) is None and by_checker(changed) is None
 
 
+def test_tensors_that_overlap_in_pairs_are_refused(tmp_path):
+    """Each range begins where some other ends, and yet bytes are read twice."""
+    shapes = dict.fromkeys(TENSORS, (2, 2))
+    header = {
+        name: {"dtype": "F32", "shape": list(shape), "data_offsets": [16 * (n // 2), 16 * (n // 2) + 16]}
+        for n, (name, shape) in enumerate(shapes.items())
+    }
+    text = json.dumps({**header, "__metadata__": PLAIN}).encode()
+    data = struct.pack("<Q", len(text)) + text + bytes(16 * 4)
+    assert by_checker(data) is None and by_package(tmp_path, data) is None
+
+
 def test_the_stand_alone_file_takes_the_same_options(tmp_path):
     path, certificate = tmp_path / "bare.safetensors", tmp_path / "c.json"
     path.write_bytes(safetensors_bytes(TENSORS))
