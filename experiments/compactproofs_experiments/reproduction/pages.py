@@ -33,7 +33,8 @@ def write_pages(results: Path, into: Path, *, command: str) -> list[Path]:
     if not configurations:
         raise ReportError(f"{results} holds no results of a sweep; run {command!r} first")
     recorded = read_timings(results)
-    statistics = read_statistics(results)
+    measured = read_statistics(results)
+    statistics = {c.name: measured[c.name] for c in configurations if c.name in measured}
     into.mkdir(parents=True, exist_ok=True)
     found = [agreement(configuration) for configuration in configurations]
     figures = {c.name: save_figures(c, into) for c in configurations}
