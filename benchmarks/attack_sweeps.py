@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     generator = random.Random(options.seed)
-    kills = rounds = after_parts = pairs = 0
+    kills = rounds = after_parts = pairs = disturbed = 0
     with tempfile.TemporaryDirectory() as folder:
         models, out = Path(folder) / "models", Path(folder) / "out"
         models.mkdir()
@@ -72,6 +72,9 @@ def main() -> int:
             cp.save(random_weights(seed), models / f"seed{seed}.safetensors")
         while kills < options.kills:
             for _ in range(generator.randrange(1, 6)):
+                for name in generator.sample(sorted(models.rglob("*.safetensors")), 4):  # so that there is something to do
+                    disturbed += 1
+                    cp.save(random_weights(5000 + disturbed), name)
                 together = generator.random() < 0.4
                 before = len(list(out.glob("*.parquet"))) if out.exists() else 0
                 running = [
@@ -92,7 +95,8 @@ def main() -> int:
                         os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
                 if generator.random() < 0.5:
-                    disturb(models, generator, kills)
+                    disturbed += 1
+                    disturb(models, generator, disturbed)
             rounds += 1
             subprocess.run(command(models, out), check=True, stdout=subprocess.DEVNULL)
             whole = Path(folder) / f"whole{rounds}"

@@ -15,9 +15,8 @@ from compactproofs.model.forward import forward
 ROOT = Path(__file__).parents[2]
 SEQUENCES = np.array(np.meshgrid(*[np.arange(5)] * 3, indexing="ij")).reshape(3, -1).T
 
-SUPPORTED = ("plain", "one wide head", "another scale")
+SUPPORTED = ("plain", "one wide head", "another scale", "biases")
 REFUSED = {
-    "biases": "biases",
     "four heads": "head",
     "LNPre": "normalisation",
     "LN": "normalisation",

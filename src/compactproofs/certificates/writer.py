@@ -44,6 +44,8 @@ def certify(origin: Origin, at_least: int, at_most: int | None, own: Ledger | No
     if semantics == FLOAT32:
         if at_most is not None:
             raise CertificateError("upper bounds are certified about the real-number network only")
+        if weights.rewritten:
+            raise CertificateError("float32 claims are about networks without biases: with them, the forward pass takes other steps")
         question = Question(task, masses, float32_margin(weights, task), FLOAT32)
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
     asked = None if masses is None else Question(task, masses)

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from compactproofs.errors import ModelError
+from compactproofs.model.biases import without_biases
 from compactproofs.model.config import SIZE_FIELDS, Found, Told, agree, interpret, parse_value
 from compactproofs.model.layouts import recognise
 from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
@@ -84,7 +85,9 @@ def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | 
     draft = Weights.from_mapping(recognised.tensors)
     sizes = {name: getattr(draft, name) for name in SIZE_FIELDS}
     meaning = interpret(config, Found(sizes, recognised.n_heads, recognised.bridge_layout), told or Told())
-    return Weights.from_mapping(draft.tensors, score_divisor_squared=meaning.score_divisor_squared, assumptions=meaning.assumptions)
+    widened, about_biases = without_biases(draft.tensors, recognised.biases)
+    options = {"score_divisor_squared": meaning.score_divisor_squared, "assumptions": (*meaning.assumptions, *about_biases)}
+    return Weights.from_mapping(widened, **options, rewritten=bool(about_biases))
 
 
 def from_transformer_lens(

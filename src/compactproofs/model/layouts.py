@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compactproofs.errors import ModelError
+from compactproofs.model.biases import BIASES
 from compactproofs.model.weights import TENSOR_NAMES
 
 Tensors = Mapping[str, np.ndarray]
@@ -38,7 +39,8 @@ _BRIDGE = {
 _BRIDGE_TRANSPOSED = ("W_Q", "W_K", "W_V", "W_O", "W_U")
 _HEADED = ("W_Q", "W_K", "W_V", "W_O")
 
-_BIAS = re.compile(r"^(b_[A-Za-z]+|(blocks\.0\.attn|unembed)\.b_[A-Za-z]+|(blocks\.0\.attn\.[qkvo]|unembed)\.bias)$")
+_LEGACY_BIASES = {**{f"b_{x}": f"blocks.0.attn.b_{x}" for x in "QKVO"}, "b_U": "unembed.b_U"}
+_BRIDGE_BIASES = {**{f"b_{x}": f"blocks.0.attn.{x.lower()}.bias" for x in "QKVO"}, "b_U": "unembed.bias"}
 _MASK = re.compile(r"^(blocks\.0\.attn\.)?(causal_)?mask$")
 _IGNORE = re.compile(r"^(blocks\.0\.attn\.)?IGNORE$")
 
@@ -48,6 +50,8 @@ class Recognised:
     """Tensors under their plain names and the layout they came in."""
 
     tensors: dict[str, np.ndarray]
+    biases: dict[str, np.ndarray]
+    """Those that the file has, zero or not."""
     bridge_layout: bool
     n_heads: int | None
     """None where heads have no axis of their own."""
@@ -56,7 +60,8 @@ class Recognised:
 def recognise(found: Tensors) -> Recognised:
     """Find the seven tensors in a state dict of any known layout; refuse everything that we would have to ignore."""
     layout, names = _pick_layout(found)
-    rest = {name: tensor for name, tensor in found.items() if name not in names.values()}
+    biases = {plain: found[name] for plain, name in _biases(layout).items() if name in found}
+    rest = {name: tensor for name, tensor in found.items() if name not in (*names.values(), *_biases(layout).values())}
     n_ctx = int(found[names["W_pos"]].shape[0]) if found[names["W_pos"]].ndim else 0
     for name, tensor in sorted(rest.items()):
         _check_extra(name, tensor, n_ctx)
@@ -66,7 +71,7 @@ def recognise(found: Tensors) -> Recognised:
         tensors = {n: t.T if n in _BRIDGE_TRANSPOSED and t.ndim == 2 else t for n, t in tensors.items()}
     else:
         tensors = {n: _without_head_axis(n, t) if n in _HEADED else t for n, t in tensors.items()}
-    return Recognised(tensors, layout == "bridge", n_heads)
+    return Recognised(tensors, biases, layout == "bridge", n_heads)
 
 
 def _pick_layout(found: Tensors) -> tuple[str, dict[str, str]]:
@@ -84,6 +89,10 @@ def _pick_layout(found: Tensors) -> tuple[str, dict[str, str]]:
     return layout, layouts[layout]
 
 
+def _biases(layout: str) -> dict[str, str]:
+    return {"plain": {name: name for name in BIASES}, "legacy": _LEGACY_BIASES, "bridge": _BRIDGE_BIASES}[layout]
+
+
 def _refuse_by_name(name: str) -> None:
     if re.match(r"^blocks\.[1-9]", name):
         raise ModelError(f"tensor {name}: the model has more than one layer; only one-layer models are supported")
@@ -98,12 +107,6 @@ def _refuse_by_name(name: str) -> None:
 def _check_extra(name: str, tensor: np.ndarray, n_ctx: int) -> None:
     """Return only if the tensor certainly does not change the function."""
     _refuse_by_name(name)
-    if _BIAS.match(name):
-        if tensor.dtype.kind == "f" and not np.any(tensor):  # NaN counts as non-zero
-            return
-        raise ModelError(
-            f"tensor {name}: non-zero biases are not supported yet. If they are meant to be zero, set them to zero and save again"
-        )
     if _IGNORE.match(name):
         return
     if _MASK.match(name):

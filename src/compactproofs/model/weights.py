@@ -68,6 +68,9 @@ class Weights:
     """Attention scores are divided by the square root of this rational; 0 (the default) stands for d_head."""
     assumptions: tuple[str, ...] = ()
     """What was assumed about the model for want of a configuration; copied into every result."""
+    rewritten: bool = False
+    """Whether the file has a network that is equal over the real numbers, but computes in other steps: nothing is said about its float32
+    arithmetic."""
 
     def __post_init__(self) -> None:
         require_ieee754()

@@ -89,7 +89,7 @@ def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
     ]
     return [
         ("distribution", "Distribution over models", _table(columns, cells) + f'<div class="grid">{grid}</div>'),
-        ("length", "Tightness against length", _plot("all-proofs", "Every proof of every model: bound over accuracy", tall=True)),
+        ("length", "Tightness against length", _lengths(models)),
         (
             "ratio",
             "Bounds and the singular ratio",
@@ -97,6 +97,12 @@ def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
         ),
         ("models", "Models", _table(["model", "accuracy", "best proof", "SHA-256"], listed)),
     ], {"figures": drawn, "explorer": None}
+
+
+def _lengths(models: list[ModelResults]) -> str:
+    sampled = any(m.accuracy is not None and m.accuracy["method"] != "brute-force" for m in models)
+    note = "<p>Accuracies that were measured in a sample are estimates: a bound over one of them can exceed 1.</p>" if sampled else ""
+    return note + _plot("all-proofs", "Every proof of every model: bound over accuracy", tall=True)
 
 
 def _summary(results: ModelResults) -> str:
