@@ -5,6 +5,8 @@ Both write to the cache on disk, where each finds what the other has compiled. N
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numba import typeof
 
@@ -12,14 +14,15 @@ from compactproofs.model.zoo import zoo
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import Leaf, count_on_grid
 from compactproofs.search.listing import list_pair
-from compactproofs.search.pairs import Tries, look
 from compactproofs.search.pools import look_at_tables
 from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
 
 
 def compile_ahead() -> None:
-    """Compile the searches, beginning with what all of them call."""
+    """Compile what all searches call, and the kernels that a proof needs last; `look` itself is for the process that proves."""
+    if hasattr(os, "nice"):
+        os.nice(10)  # where there is no core to spare, the proof goes first
     weights = zoo("max-of-4")
     engine = Engine.of(weights, Question(task_for(weights)))
     evaluation, subject = engine.evaluation, engine.subjects[1]
@@ -28,6 +31,3 @@ def compile_ahead() -> None:
     count_on_grid.get_call_template(tuple(map(typeof, (harms[0], leaf, 1.0, 1, 1, False, numbers))), {})
     list_pair.compile(tuple(map(typeof, (evaluation, subject, 1, numbers, numbers, 1, rows, rows))))
     look_at_tables.compile(tuple(map(typeof, (harms, subject, np.empty((1, 1, 1), dtype=np.int64), 1, 1, 1, rows))))
-    for apart in (None, True):
-        about = (evaluation, subject, numbers, Tries(1, 1, 1, True, True), apart, numbers, rows, rows)
-        look.compile(tuple(map(typeof, about)))
