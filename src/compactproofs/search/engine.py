@@ -139,11 +139,11 @@ class Engine:
         unit = int(unit_exponents(for_queries(subject, np.array(queries[:1]))).sum())  # the same for all, or one query at a time
         small = fraction_of(self.question.total, effort.ignore) // max(1, self.weights.d_vocab) >> unit
         most = effort.most if self.question.masses is None and unit == 0 else 0
-        tries = Tries(effort.steps, 0 if most else effort.classes, min(small, _MOST), effort.joint, effort.upper)
+        tries = Tries(effort.steps, 0 if most else effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper)
         about = np.array([min(total >> unit, _MOST) for total in totals], dtype=np.int64)
-        sizes = rooms(tries, effort.apart, self.weights.d_vocab_out, self.weights.n_ctx, len(subject.tokens))
+        sizes = rooms(tries, self.weights.d_vocab_out, self.weights.n_ctx, len(subject.tokens))
         below, above = (np.empty((len(queries), size), dtype=np.int64) for size in sizes)
-        bounds = look(self.evaluation, subject, np.array(queries), tries, effort.apart or None, about, below, above)
+        bounds = look(self.evaluation, subject, np.array(queries), tries, about, below, above)
         claims = []
         for x, ((failing, correct), total) in enumerate(zip(bounds.tolist(), totals, strict=True)):
             lower, upper = written(below[x]), written(above[x])

@@ -40,13 +40,14 @@ class Tries(NamedTuple):
     small: int
     """No classes where the bounds are as near as this, in units of counts."""
     joint: bool
+    apart: bool
     upper: bool
 
 
-def rooms(tries: Tries, apart: bool, n_out: int, k: int, n: int) -> tuple[int, int]:
+def rooms(tries: Tries, n_out: int, k: int, n: int) -> tuple[int, int]:
     """How long records below and above can get, for so many outputs, positions and tokens."""
     classes, grid = min(tries.classes, n), 3 + k
-    terms = max(3 + 2 * n_out + grid, n_out * (6 + grid) if apart else 0)
+    terms = max(3 + 2 * n_out + grid, n_out * (6 + grid) if tries.apart else 0)
     return 3 + classes + (1 + classes) * (2 + terms), 2 + classes + (1 + classes) * (1 + grid)
 
 
@@ -77,7 +78,7 @@ def balanced(units: Any) -> Any:
 
 @kernel
 @no_type_check
-def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, apart: Any, below: Any, above: Any) -> Any:
+def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, above: Any) -> Any:
     """Bound one leaf: (mass that may fail, mass that may be right), both from above. Terms go to the records.
 
     Write F_o for the sequences that output o spoils. `joint` bounds their union by the sequences on which the worst output of each token
@@ -108,10 +109,7 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, apart: Any, belo
         put(below, 1)
         put(below, walking)
         put_joint(below, outputs, weights, tried, work)
-    precision = min(tries.steps, RANKING_STEPS)
-    if apart is not None:
-        precision = tries.steps
-    if best == 0 or (apart is None and not tries.upper):
+    if best == 0 or not (tries.apart or tries.upper):
         put(above, -1)
         return best, everything
 
@@ -121,10 +119,11 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, apart: Any, belo
     one[0] = 1
     for x in range(m):
         h = joint_harms(pair, outputs[x : x + 1], one)
+        precision = tries.steps if tries.apart else min(tries.steps, RANKING_STEPS)
         rough, works[x] = count_on_grid(h, leaf, units[x], precision, DEEPEST, False, grids[x])
         rank[x] = -rough
     order = ascending(rank)
-    if apart is not None:
+    if tries.apart:
         trial = np.empty(1 + m * (6 + grids.shape[1]), np.int64)
         begin(trial)
         total = 0
@@ -187,7 +186,7 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, apart: Any, belo
 
 @kernel
 @no_type_check
-def look(evaluation: Any, subject: Any, queries: Any, tries: Any, apart: Any, totals: Any, below: Any, above: Any) -> Any:
+def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, below: Any, above: Any) -> Any:
     """Look at some queries (numbered among the tokens): bounds (failing, right) as in `failures`, one row for each; and records below and
     above, one row for each.
 
@@ -224,7 +223,7 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, apart: Any, to
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
                 leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
-                x, y = failures(pair, candidates, leaf, tries, apart, lower, upper)
+                x, y = failures(pair, candidates, leaf, tries, lower, upper)
                 more, some = min(more + x, ANY), min(some + y, ANY)
             if more < failing:
                 failing = more
