@@ -13,10 +13,13 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import njit
-from numba.core import event
+from numba.core import event, types
+
+from compactproofs.notices import compiling_begins
 
 FILES = (
     "arrays/compiling.py",
@@ -30,6 +33,7 @@ FILES = (
     "search/listing.py",
     "search/pairs.py",
     "search/pools.py",
+    "search/writing.py",
     "strategies/subcubic/published_search.py",
 )
 """Files of the package with compiled functions, and this one."""
@@ -55,6 +59,7 @@ class _CompileClock(event.Listener):
         self._seconds = 0.0
 
     def on_start(self, event: Any) -> None:
+        compiling_begins()
         with self._lock:
             if self._active == 0:
                 self._since = time.perf_counter()
@@ -81,10 +86,37 @@ def compile_seconds() -> float:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first call, without the interpreter lock, cached on disk for as long as no kernel changes."""
-    compiled = njit(nogil=True, cache=True)(function)
+    """Compile on first call, without the interpreter lock, cached on disk for as long as no kernel changes.
+
+    What a kernel calls is compiled without the code that Python would need to call it, most of which is about unpacking arguments, and
+    which would be compiled again into every caller; and once for all constants that it is called with.
+    """
+    compiled, inner = _compiled(function), _compiled(_named(function, f"{function.__name__}_inner"), no_cpython_wrapper=True)
+
+    def template(args: Any, kws: Any) -> Any:
+        return inner.get_call_template(tuple(map(_plain, args)), {name: _plain(each) for name, each in kws.items()})
+
+    compiled.get_call_template, compiled.get_overload = template, inner.get_overload
+    return compiled
+
+
+def _plain(numba_type: Any) -> Any:
+    """The type of a constant, without the constant."""
+    return types.unliteral(numba_type)  # type: ignore[no-untyped-call]
+
+
+def _compiled(function: Callable[..., Any], **more: bool) -> Any:
+    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, **more}
+    compiled: Any = njit(cache=True, **options)(function)
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if index is None or not hasattr(index, "_source_stamp"):
-        return njit(nogil=True)(function)
+        return njit(**options)(function)
     index._source_stamp = fingerprint()
     return compiled
+
+
+def _named(function: Any, name: str) -> Any:
+    """The same function under another name, which has a cache of its own."""
+    renamed = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    renamed.__qualname__, renamed.__module__ = name, function.__module__
+    return renamed

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, strategies, sweep, train
+from compactproofs.cli.compiling import prepared_for_compiling
 from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError
 from compactproofs.version import __version__
@@ -66,7 +67,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        with prepared_for_compiling():
+            app()
     except CompactProofsError as error:
         note(f"error: {error}")
         sys.exit(3 if isinstance(error, DisagreementError) else 2)

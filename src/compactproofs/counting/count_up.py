@@ -35,6 +35,9 @@ _CAPACITY = (1 << 62) - 1
 
 _NEVER = 1 << 60
 
+_FEW = 15
+"""So few are sorted by insertion."""
+
 _WIDEST = 1 << 24
 """Where a window would be wider, everything is counted instead."""
 
@@ -55,13 +58,64 @@ def unit_exponents(masses: Any) -> Any:
     exponents = np.zeros(k, np.int64)
     most = 1
     for i in range(k - 1, -1, -1):
-        total = masses[i].sum()
+        total = 0
+        for t in range(masses.shape[1]):
+            total += masses[i, t]
         e = 0
         while total > 0 and (most + (1 << e) - 1) >> e > _CAPACITY // total:
             e += 1
         exponents[i] = e
         most = total * ((most + (1 << e) - 1) >> e)
     return exponents
+
+
+@kernel
+@no_type_check
+def ascending(values: Any) -> Any:
+    """Indices that sort integers: what numba's `np.argsort` gives, of equal integers too, which takes four times as long to compile."""
+    order = np.empty(values.shape[0], np.int64)
+    for x in range(values.shape[0]):
+        order[x] = x
+    waiting = np.empty(128, np.int64)  # the larger parts, each at most half as long as the one before
+    waiting[0], waiting[1] = 0, values.shape[0] - 1
+    n = 2
+    while n > 0:
+        n -= 2
+        low, high = waiting[n], waiting[n + 1]
+        while high - low >= _FEW:
+            mid = (low + high) >> 1
+            for a, b in ((low, mid), (mid, high), (low, mid)):  # the median of three
+                if values[order[b]] < values[order[a]]:
+                    order[a], order[b] = order[b], order[a]
+            pivot = values[order[mid]]
+            order[high], order[mid] = order[mid], order[high]
+            i, j = low, high - 1
+            while True:
+                while i < high and values[order[i]] < pivot:
+                    i += 1
+                while j >= low and pivot < values[order[j]]:
+                    j -= 1
+                if i >= j:
+                    break
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+            order[i], order[high] = order[high], order[i]
+            if high - i > i - low:
+                waiting[n], waiting[n + 1] = i + 1, high
+                high = i - 1
+            else:
+                waiting[n], waiting[n + 1] = low, i - 1
+                low = i + 1
+            n += 2
+        for x in range(low + 1, high + 1):
+            moved = order[x]
+            y = x
+            while y > low and values[moved] < values[order[y - 1]]:
+                order[y] = order[y - 1]
+                y -= 1
+            order[y] = moved
+    return order
 
 
 @kernel
@@ -96,7 +150,8 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     least = np.zeros((k + 1, n_states), np.int64)
     greatest = np.zeros((k + 1, n_states), np.int64)
     alive = np.zeros((k + 1, n_states), np.bool_)
-    alive[k] = accepting
+    for s in range(n_states):
+        alive[k, s] = accepting[s]
     for i in range(k - 1, -1, -1):
         for s in range(n_states):
             if reach_low[i, s] == _NEVER:
@@ -124,7 +179,9 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     base = np.zeros(n_states, np.int64)
     held = np.zeros(n_states, np.int64)
     window = np.zeros((n_states, 0), np.int64)
-    total = np.where(accepting, 1, 0).astype(np.int64)
+    total = np.zeros(n_states, np.int64)
+    for s in range(n_states):
+        total[s] = 1 if accepting[s] else 0
     for i in range(k - 1, -1, -1):
         e = exponents[i]
         if e > 0:
@@ -134,6 +191,7 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
                     window[s, j] = (window[s, j] + (1 << e) - 1) >> e
         begin = np.zeros(n_states, np.int64)
         width = np.zeros(n_states, np.int64)
+        widest = 0
         for s in range(n_states):
             if alive[i, s]:
                 begin[s] = max(-greatest[i, s], reach_low[i, s])
@@ -141,16 +199,17 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
                 if width[s] > _WIDEST:  # count everything
                     width[s] = 0
                     begin[s] = reach_low[i, s]
-        new = np.zeros((n_states, width.max()), np.int64)
+                widest = max(widest, width[s])
+        new = np.zeros((n_states, widest), np.int64)
         new_total = np.zeros(n_states, np.int64)
-        rising = np.empty(width.max() + 1, np.int64)
-        order = np.argsort(D[i, 0])
+        rising = np.empty(widest + 1, np.int64)
+        order = ascending(D[i, 0])
         for s in range(n_states):
             if not alive[i, s]:
                 continue
             row = D[i, s if D.shape[1] > 1 else 0]
             if D.shape[1] > 1:
-                order = np.argsort(row)
+                order = ascending(row)
             rising[: width[s] + 1] = 0
             for z in range(n_states):
                 if not alive[i + 1, z]:
@@ -198,7 +257,9 @@ def mass_up(masses: Any, automaton: Any) -> int:
     following, accepting, first = automaton
     n_states, n = following.shape
     exponents = unit_exponents(masses)
-    total = np.where(accepting, 1, 0).astype(np.int64)
+    total = np.zeros(n_states, np.int64)
+    for s in range(n_states):
+        total[s] = 1 if accepting[s] else 0
     for i in range(masses.shape[0] - 1, -1, -1):
         new = np.zeros(n_states, np.int64)
         for s in range(n_states):

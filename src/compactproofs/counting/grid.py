@@ -44,7 +44,10 @@ class Grid(NamedTuple):
 @no_type_check
 def initial_sum(offsets: Any) -> int:
     """ceil(sum of offsets / 256)"""
-    return -((-offsets.sum()) // FINE)
+    total = 0
+    for offset in offsets:
+        total += offset
+    return -((-total) // FINE)
 
 
 @kernel

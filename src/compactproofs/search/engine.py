@@ -14,8 +14,10 @@ from compactproofs.errors import DisagreementError
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.ledger import Part
 from compactproofs.model.weights import Weights
-from compactproofs.search.pairs import Tries, look
+from compactproofs.search.listing import LEAVES, list_pair
+from compactproofs.search.pairs import Tries, look, rooms
 from compactproofs.search.records import Tally, part_above, part_below
+from compactproofs.search.writing import written
 from compactproofs.tasks.question import Question
 
 SECONDS_PER_TERM = 3e-9
@@ -136,19 +138,30 @@ class Engine:
         subject, totals = self.subjects[label], [self.cells[label].totals[query] for query in queries]
         unit = int(unit_exponents(for_queries(subject, np.array(queries[:1]))).sum())  # the same for all, or one query at a time
         small = fraction_of(self.question.total, effort.ignore) // max(1, self.weights.d_vocab) >> unit
-        tries = Tries(
-            *(effort.steps, effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper),
-            effort.most if self.question.masses is None and unit == 0 else 0,
-        )
+        most = effort.most if self.question.masses is None and unit == 0 else 0
+        tries = Tries(effort.steps, 0 if most else effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper)
         about = np.array([min(total >> unit, _MOST) for total in totals], dtype=np.int64)
-        bounds, sizes, *written = look(self.evaluation, subject, np.array(queries), tries, about)
-        below, above, right, wrong = (np.split(numbers, np.cumsum(size)[:-1]) for numbers, size in zip(written, sizes, strict=True))
+        sizes = rooms(tries, self.weights.d_vocab_out, self.weights.n_ctx, len(subject.tokens))
+        below, above = (np.empty((len(queries), size), dtype=np.int64) for size in sizes)
+        bounds = look(self.evaluation, subject, np.array(queries), tries, about, below, above)
         claims = []
         for x, ((failing, correct), total) in enumerate(zip(bounds.tolist(), totals, strict=True)):
-            below_claim = Claim(min(failing << unit, total), below[x], right[x])
-            above_claim = Claim(min(correct << unit, total), above[x], wrong[x]) if effort.upper else Claim(total)
-            claims.append((below_claim, above_claim))
+            lower, upper = written(below[x]), written(above[x])
+            right = wrong = _NOTHING
+            if most and lower[LEAVES] == 1:
+                right, wrong = self._listed(subject, queries[x], (lower, upper), most, failing)
+                failing, correct = failing - len(right) // self.weights.n_ctx, correct - len(wrong) // self.weights.n_ctx
+            above_claim = Claim(min(correct << unit, total), upper, wrong) if effort.upper else Claim(total)
+            claims.append((Claim(min(failing << unit, total), lower, right), above_claim))
         return claims
+
+    def _listed(
+        self, subject: Subject, query: int, records: tuple[np.ndarray, np.ndarray], most: int, failing: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sequences that count as failing but are right, and that count as right but are wrong; none if there are too many to decide."""
+        right, wrong = (np.empty((min(most, failing), self.weights.n_ctx), dtype=np.int64) for _ in range(2))
+        n_right, n_wrong = list_pair(self.evaluation, subject, query, *records, most, right, wrong)
+        return right[: max(n_right, 0)].flatten(), wrong[: max(n_wrong, 0)].flatten()
 
     def open_pairs(self) -> list[tuple[int, int]]:
         """Pairs whose claims do not meet."""

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from math import frexp
-from typing import Any, no_type_check
+from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.counting.grid import FINE, MOST_EXPONENT, Grid
+from compactproofs.counting.count_up import ascending
+from compactproofs.counting.grid import FINE, MOST_EXPONENT, Grid, count_harms
 
 DEEPEST = 16
 """Integers below so many negative units are raised."""
 
 _MOST_STEPS = 1 << 14
+
+
+class Leaf(NamedTuple):
+    """Some sequences of one query and label, and the token (besides the usual one) that they are about."""
+
+    masses: Any
+    automaton: Any
+    usual: int
+    token: int
 
 
 @kernel
@@ -86,12 +96,29 @@ def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth:
 
 @kernel
 @no_type_check
+def count_on_grid(h: Any, leaf: Any, unit: float, steps: int, depth: int, strict: bool, written: Any) -> tuple[int, int]:
+    """What `count_harms` counts on the grid that `choose_grid` chooses. The grid is written as mantissa, exponent, depth, offsets."""
+    grid = choose_grid(h, leaf.masses, unit, steps, leaf.token, depth)
+    written[0], written[1], written[2] = grid.mantissa, grid.exponent, grid.depth
+    for i in range(h.shape[0]):
+        written[3 + i] = grid.offsets[i]
+    return count_harms(h, grid, leaf.masses, leaf.automaton, strict)
+
+
+@kernel
+@no_type_check
 def dominant_tokens(weight: Any, usual: int, most: int) -> Any:
-    """The tokens with the largest weights, largest first; none that weighs much less than the usual one, which is left out."""
-    order = np.argsort(-weight)
-    kept = np.empty(min(most, order.shape[0]), np.int64)
+    """The tokens with the largest weights, largest first; none that weighs much less than the usual one, which is left out.
+
+    Weights are not negative: their bits, read as integers, are in the same order.
+    """
+    bits = weight.view(np.int64)
+    key = np.empty(weight.shape[0], np.int64)
+    for j in range(weight.shape[0]):
+        key[j] = -bits[j]
+    kept = np.empty(min(most, weight.shape[0]), np.int64)
     n = 0
-    for j in order:
+    for j in ascending(key):
         if j != usual and n < kept.shape[0] and weight[j] * 1e4 > weight[usual]:
             kept[n] = j
             n += 1

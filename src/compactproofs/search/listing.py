@@ -7,29 +7,51 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import RIGHT, WRONG, decide
+from compactproofs.bounds.pairs import RIGHT, WRONG, decide, joint_harms, pair_of, spoiler_harms
+from compactproofs.counting.grid import Grid, initial_sum, on_grid
+from compactproofs.search.pairs import last_token
 
 _NEVER = -(1 << 60)
 
+LEAVES = 2
+"""Where leaves begin in a record below, without classes."""
+
 
 class Counted(NamedTuple):
-    """Integers on a grid: the sequences with start + sum_i D[i, x_i] >= 0 are counted."""
+    """Integers on a grid: the sequences with start + sum_i D[i, 0, x_i] >= 0 are counted."""
 
     D: Any
-    """(position, token number)"""
+    """(position, 1, token number)"""
     start: int
 
 
 @kernel
 @no_type_check
-def list_counted(pair: Any, leaf: Any, outputs: Any, failing: Any, right: Any, most: int) -> Any:
-    """(whole, right sequences, wrong sequences), one after the other in lists of token numbers.
+def counted(h: Any, record: Any, at: int, strict: bool) -> Any:
+    """The integers that `count_harms` adds up on the grid that is written there."""
+    offsets = record[at + 3 : at + 3 + h.shape[0]]
+    start = initial_sum(offsets) - (1 if strict else 0)
+    return Counted(on_grid(h, Grid(record[at], record[at + 1], record[at + 2], offsets), start), start)
 
-    Of the sequences that `failing` counts, listed are those that are certainly right (no one of the outputs reaches the label), and those
-    that are certainly wrong but counted as `right`. Not whole, if there are more than `most`.
+
+@kernel
+@no_type_check
+def list_pair(evaluation: Any, subject: Any, q: int, below: Any, above: Any, most: int, right: Any, wrong: Any) -> Any:
+    """Of the sequences that records without classes, of one joint term below, count as failing, list those that are certainly right (no
+    one of the outputs reaches the label), and those that are certainly wrong but counted as right. Masses must be 1.
+
+    Returns how many there are of each, token numbers in the rows of `right` and `wrong`; -1, -1 if more than `most` would have to be
+    decided, or the room does not suffice.
     """
-    following, accepting, first = leaf.automaton
-    masses = leaf.masses
+    masses = last_token(subject.masses, q)
+    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
+    k, m, at = masses.shape[0], below[LEAVES + 3], LEAVES + 4
+    outputs = below[at : at + m]
+    may_fail = counted(joint_harms(pair, outputs, below[at + m : at + 2 * m]), below, at + 2 * m, False)
+    may_be_right = Counted(np.zeros((k, 1, masses.shape[1]), np.int64), 0)  # without a spoiler, all may be right
+    if above[1] >= 0:
+        may_be_right = counted(spoiler_harms(pair, above[1]), above, 2, True)
+    following, accepting, first = subject.automaton
     k, n = masses.shape
     n_states = following.shape[0]
     ahead = np.full((k + 1, n_states), _NEVER)  # the most that the rest can add
@@ -41,10 +63,10 @@ def list_counted(pair: Any, leaf: Any, outputs: Any, failing: Any, right: Any, m
             for j in range(n):
                 z = following[s, j]
                 if z >= 0 and masses[i, j] > 0 and ahead[i + 1, z] != _NEVER:
-                    ahead[i, s] = max(ahead[i, s], failing.D[i, j] + ahead[i + 1, z])
-    surely_right, surely_wrong = [0 for _ in range(0)], [0 for _ in range(0)]
+                    ahead[i, s] = max(ahead[i, s], may_fail.D[i, 0, j] + ahead[i + 1, z])
+    n_right = n_wrong = 0
     sums = np.zeros(k + 1, np.int64)
-    sums[0] = failing.start
+    sums[0] = may_fail.start
     state = np.zeros(k + 1, np.int64)
     state[0] = first
     chosen = np.full(k + 1, -1)
@@ -58,25 +80,27 @@ def list_counted(pair: Any, leaf: Any, outputs: Any, failing: Any, right: Any, m
             continue
         chosen[i] = j
         z = following[state[i], j]
-        if z < 0 or masses[i, j] == 0 or ahead[i + 1, z] == _NEVER or sums[i] + failing.D[i, j] + ahead[i + 1, z] < 0:
+        if z < 0 or masses[i, j] == 0 or ahead[i + 1, z] == _NEVER or sums[i] + may_fail.D[i, 0, j] + ahead[i + 1, z] < 0:
             continue
         if i < k - 1:
-            sums[i + 1] = sums[i] + failing.D[i, j]
+            sums[i + 1] = sums[i] + may_fail.D[i, 0, j]
             state[i + 1] = z
             i += 1
             continue
         seen += 1
-        if seen > most:
-            return False, surely_right, surely_wrong
+        if seen > most or n_right >= right.shape[0] or n_wrong >= wrong.shape[0]:
+            return -1, -1
         verdict = decide(pair, outputs, chosen[:k])
         if verdict == RIGHT:
             for x in range(k):
-                surely_right.append(chosen[x])
+                right[n_right, x] = chosen[x]
+            n_right += 1
         elif verdict == WRONG:
-            total = right.start
+            total = may_be_right.start
             for x in range(k):
-                total += right.D[x, chosen[x]]
+                total += may_be_right.D[x, 0, chosen[x]]
             if total >= 0:
                 for x in range(k):
-                    surely_wrong.append(chosen[x])
-    return True, surely_right, surely_wrong
+                    wrong[n_wrong, x] = chosen[x]
+                n_wrong += 1
+    return n_right, n_wrong

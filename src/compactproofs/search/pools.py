@@ -10,12 +10,12 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.factors import HEAVIEST, Factors
 from compactproofs.bounds.low_rank_scores import Directions, find_directions
 from compactproofs.counting.classes import in_class
-from compactproofs.counting.grid import count_harms
 from compactproofs.counting.subject import Subject
 from compactproofs.form.tables import float_circuits
 from compactproofs.model.weights import Weights
-from compactproofs.search.grids import DEEPEST, choose_grid, dominant_tokens, natural_unit
-from compactproofs.search.pairs import ANY, write_grid
+from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit
+from compactproofs.search.pairs import ANY
+from compactproofs.search.writing import begin, put, put_all, replace
 
 _DIGITS = 2.0**30
 """Hints that go into certificates are rounded to so many parts of their largest."""
@@ -76,44 +76,52 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 @kernel
 @no_type_check
-def look_at_tables(h: Any, subject: Any, masses: Any, steps: int, classes: int, small: int) -> Any:
-    """Bounds (failing, operations) of some tables of harms that cover every output, with the masses of each; and their records, one after
-    the other, with their lengths. A record is the order of classes and their grids.
+def look_at_tables(h: Any, subject: Any, masses: Any, steps: int, classes: int, small: int, records: Any) -> Any:
+    """Bounds (failing, operations) of some tables of harms that cover every output, with the masses of each; and a record of each: the
+    order of classes and their grids.
 
     A table with more than `small` failures is counted again, by classes of the most harmful tokens; the better bound stands.
     """
-    tables, k, n = h.shape
+    tables, k, _ = h.shape
     bounds = np.empty((tables, 2), np.int64)
-    sizes = np.empty(tables, np.int64)
-    records = [0 for _ in range(0)]
+    grid = np.empty(3 + k, np.int64)
     for row in range(tables):
-        order = np.empty(0, np.int64)
+        order = grid[:0]
         failing = ANY
         operations = 0
-        best = [0 for _ in range(0)]
+        record = records[row]
         for turn in range(2):
             if turn == 1:
                 if classes == 0 or failing <= small:
                     break
-                weight = np.empty(n)
-                for j in range(n):
-                    weight[j] = np.abs(h[row, : k - 1, j]).sum()
-                order = dominant_tokens(weight, subject.usual, classes)
-            record = [order.shape[0]]
-            for t in order:
-                record.append(t)
+                order = dominant_tokens(harmfulness(h[row]), subject.usual, classes)
+                record = np.empty(records.shape[1], np.int64)
+            begin(record)
+            put(record, order.shape[0])
+            put_all(record, order)
             total = work = 0
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
-                unit = natural_unit(h[row], masses[row], subject.usual, token)
-                grid = choose_grid(h[row], masses[row], unit, steps, token, DEEPEST)
-                found, more = count_harms(h[row], grid, masses[row], in_class(subject.automaton, order, c), False)
+                leaf = Leaf(masses[row], in_class(subject.automaton, order, c), subject.usual, token)
+                unit = natural_unit(h[row], leaf.masses, leaf.usual, token)
+                found, more = count_on_grid(h[row], leaf, unit, steps, DEEPEST, False, grid)
                 total, work = min(total + found, ANY), work + more
-                write_grid(record, grid)
+                put_all(record, grid)
             if total < failing:
-                failing, operations, best = total, work, record
+                failing, operations = total, work
+                if turn == 1:
+                    replace(records[row], record)
         bounds[row, 0] = failing
         bounds[row, 1] = operations
-        sizes[row] = len(best)
-        records.extend(best)
-    return bounds, sizes, np.array(records)
+    return bounds
+
+
+@kernel
+@no_type_check
+def harmfulness(h: Any) -> Any:
+    """How large harms of each token are, at all positions but the last."""
+    result = np.zeros(h.shape[1])
+    for j in range(h.shape[1]):
+        for i in range(h.shape[0] - 1):
+            result[j] += abs(h[i, j])
+    return result

@@ -25,3 +25,17 @@ def test_a_change_of_any_kernel_makes_cached_machine_code_stale(monkeypatch):
 
 def test_kernels_still_run():
     assert unit_exponents(np.ones((20, 64), dtype=np.int64)).sum() == 59
+
+
+def test_what_kernels_call_is_compiled_once_for_all_constants_and_not_for_python():
+    @compiling.kernel
+    def callee(x, strict):
+        return x + 1 if strict else x
+
+    @compiling.kernel
+    def caller(x):
+        return callee(x, True) + callee(x, False) + callee(3, False)
+
+    assert caller(5) == 14
+    assert len(callee.signatures) == 0
+    assert callee(5, True) == 6 and len(callee.signatures) == 1

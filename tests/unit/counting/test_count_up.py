@@ -4,9 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numba import njit
 
 from compactproofs.counting import count_up as module
-from compactproofs.counting.count_up import Automaton, count_up, mass_up, unit_exponents
+from compactproofs.counting.count_up import Automaton, ascending, count_up, mass_up, unit_exponents
 from compactproofs.tasks import MaxOfK
 
 
@@ -111,3 +112,15 @@ def test_nothing_is_counted_where_nothing_is_accepted():
     masses = np.ones((3, 4), dtype=np.int64)
     masses[:, 3] = 0
     assert count_up(np.zeros((3, 1, 4), dtype=np.int64), masses, 0, automaton) == (0, 0)
+
+
+def test_ascending_is_the_compiled_argsort_of_ties_too():
+    @njit
+    def argsort(values):
+        return np.argsort(values)
+
+    rng = np.random.default_rng(5)
+    for size in (*range(40), 1000, 5000):
+        for values in (rng.integers(-3, 4, size), rng.integers(-(1 << 62), 1 << 62, size), np.arange(size), -np.arange(size)):
+            found = ascending(values)
+            assert (found == argsort(values)).all() and (np.sort(found) == np.arange(size)).all()

@@ -27,6 +27,7 @@ from compactproofs.model.weights import Weights
 from compactproofs.search.engine import fraction_of
 from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_tables
 from compactproofs.search.records import part_of_pool
+from compactproofs.search.writing import written
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.threshold.limits import refuse_if_too_long, require_whole
 from compactproofs.tasks import AbstractTask
@@ -161,12 +162,12 @@ class Tabled(AbstractStrategy):
         units = [int(unit_exponents(each).sum()) for each in masses]
         small = min(fraction_of(question.total, _IGNORE) // question.task.d_vocab >> min(units), 1 << 61)
         steps, classes = counting_steps(k), _CLASSES if k > 5 else 0
-        bounds, sizes, records = look_at_tables(harms, subject, masses, steps, classes, small)
+        records = np.empty((len(pools), 2 + classes + (1 + classes) * (3 + k)), dtype=np.int64)
+        bounds = look_at_tables(harms, subject, masses, steps, classes, small, records)
         totals, found = question.totals_by_last(subject.label), []
-        for pool, unit, (failing, operations), record in zip(
-            pools, units, bounds.tolist(), np.split(records, np.cumsum(sizes)[:-1]), strict=True
-        ):
-            found.append(PoolFound(subject, pool, min(failing << unit, sum(totals[q] for q in pool.tolist())), operations, record))
+        for pool, unit, (failing, operations), record in zip(pools, units, bounds.tolist(), records, strict=True):
+            failing = min(failing << unit, sum(totals[q] for q in pool.tolist()))
+            found.append(PoolFound(subject, pool, failing, operations, written(record)))
         return found
 
     def _ledger(self, request: Request, factors: Factors, found: list[PoolFound]) -> Ledger:
