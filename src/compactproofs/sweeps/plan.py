@@ -71,7 +71,7 @@ class Work:
             format=FORMAT,
             version=self.version,
             bounds=self.bounds,
-            task=self.task if isinstance(self.task, str) else self.task.sha256,
+            task=self._task,
             upper=self.upper,
             seconds=float(self.seconds),
             samples=self.samples,
@@ -81,7 +81,12 @@ class Work:
     @cached_property
     def measuring(self) -> str:
         """The plan of documents, which do not depend on how proofs are made."""
-        return _digest(format=FORMAT, version=self.version, code=code_version(MEASUREMENTS), samples=self.ablation_samples)
+        code = code_version(MEASUREMENTS)
+        return _digest(format=FORMAT, version=self.version, code=code, task=self._task, samples=self.ablation_samples)
+
+    @property
+    def _task(self) -> str:
+        return self.task if isinstance(self.task, str) else self.task.sha256
 
     @cached_property
     def digest(self) -> str:

@@ -97,7 +97,11 @@ def test_theorems_and_certificates_say_so(tmp_path):
     with pytest.raises(CertificateError, match="float32 claims are about networks without biases"):
         cp.prove(found, "threshold-cubic").certify("float32-any-order")
     cp.save(found, tmp_path / "equal.safetensors")  # what the stand-alone checker reads
-    assert cp.load(tmp_path / "equal.safetensors") == found
+    equal = cp.load(tmp_path / "equal.safetensors")
+    claim = cp.prove(equal, "threshold-cubic").certify("float32-any-order")
+    assert equal == found and cp.check(claim, equal).verdict is Verdict.ACCEPTED
+    refused = cp.check(claim, found)  # the same weights, but the file with biases computes otherwise
+    assert refused.verdict is Verdict.REJECTED and "takes other steps" in refused.reason
 
 
 NO_BIASES = [np.ones((2, 2), np.float32), np.ones(3, np.int64), np.array([1, np.inf], np.float32), np.ones((1, 1, 2), np.float32)]

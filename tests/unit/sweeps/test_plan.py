@@ -36,6 +36,7 @@ def test_the_plan_changes_with_what_changes_a_row():
     assert base.plan == Work((Cubic(),)).plan == Work((), documents=("tables",), ablation_samples=3).plan
     assert Work((Cubic(),), seconds=1.0).plan != base.plan != Work((Cubic(),), task=cp.MaxOfK(3, 5)).plan
     assert base.measuring == Work((Cubic(),), seconds=1.0).measuring != Work((Cubic(),), ablation_samples=3).measuring
+    assert base.measuring != Work((Cubic(),), task=cp.MaxOfK(3, 5)).measuring  # what is measured belongs to one question
     with pytest.raises(SweepError, match="known: statistics"):
         Work((), documents=("gossip",))
 
