@@ -18,7 +18,10 @@ from safetensors.numpy import save as safetensors_bytes
 from compactproofs.errors import ModelError
 from compactproofs.model.biases import without_biases
 from compactproofs.model.config import SIZE_FIELDS, Found, Told, agree, interpret, parse_value
+from compactproofs.model.kinds import Model
 from compactproofs.model.layouts import recognise
+from compactproofs.model.network import Network
+from compactproofs.model.network_files import SETTINGS, decoded, encoded
 from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
 from compactproofs.model.weights import Weights
 
@@ -33,7 +36,7 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith("."))
 
 
-def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None) -> Weights:
+def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None) -> Model:
     """Read a model from a `.safetensors` file, or from a `.pth`/`.pt` state dict (without executing anything in it).
 
     The configuration is taken from the file's metadata and from `config.json` beside it; what neither says is assumed and kept in
@@ -79,8 +82,10 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
         raise ModelError(f"{path}: {error}") from None
 
 
-def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | None = None, told: Told | None = None) -> Weights:
-    """Build `Weights` from named arrays in any known layout, checked against a configuration if there is one."""
+def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | None = None, told: Told | None = None) -> Model:
+    """Build a model from named arrays in any known layout, checked against a configuration if there is one."""
+    if config is not None and SETTINGS in config:
+        return decoded(tensors, config)
     recognised = recognise(tensors)
     draft = Weights.from_mapping(recognised.tensors)
     sizes = {name: getattr(draft, name) for name in SIZE_FIELDS}
@@ -119,7 +124,7 @@ def from_transformer_lens(
     return from_tensors(dense(state), config, Told(n_heads, normalization))
 
 
-def save(weights: Weights, path: str | os.PathLike[str], training: Mapping[str, Any] | None = None) -> None:
+def save(weights: Model, path: str | os.PathLike[str], training: Mapping[str, Any] | None = None) -> None:
     """Write a `.safetensors` file with its configuration in the metadata. The file appears whole or not at all.
 
     Args:
@@ -128,6 +133,10 @@ def save(weights: Weights, path: str | os.PathLike[str], training: Mapping[str, 
         training: a record of how the weights came about, stored as JSON in the metadata.
     """
     path = Path(path)
+    about = {"training": json.dumps(training, sort_keys=True)} if training is not None else {}
+    if isinstance(weights, Network):
+        write_atomically(path, safetensors_bytes(weights.tensors, {**encoded(weights), **about}))
+        return
     metadata = {
         "n_layers": "1",
         "n_heads": "1",
@@ -135,7 +144,7 @@ def save(weights: Weights, path: str | os.PathLike[str], training: Mapping[str, 
         "normalization_type": "none",
         **{name: str(getattr(weights, name)) for name in SIZE_FIELDS},
         "attn_scale": _attn_scale(weights),
-        **({"training": json.dumps(training, sort_keys=True)} if training is not None else {}),
+        **about,
     }
     write_atomically(path, safetensors_bytes(weights.tensors, metadata))
 

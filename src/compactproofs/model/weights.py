@@ -75,12 +75,9 @@ class Weights:
     def __post_init__(self) -> None:
         require_ieee754()
         for name in TENSOR_NAMES:
-            object.__setattr__(self, name, _validated(name, getattr(self, name)))
+            object.__setattr__(self, name, float32_tensor(name, getattr(self, name), _AXES[name]))
         _check_shapes({name: getattr(self, name) for name in TENSOR_NAMES})
-        divisor = self.score_divisor_squared if self.score_divisor_squared != 0 else Fraction(self.W_Q.shape[1])
-        if not isinstance(divisor, Fraction) or not Fraction(1, 2**200) <= divisor <= 2**200:
-            raise ModelError(f"score_divisor_squared={self.score_divisor_squared!r} must be a Fraction between 2^-200 and 2^200")
-        object.__setattr__(self, "score_divisor_squared", divisor)
+        object.__setattr__(self, "score_divisor_squared", require_divisor(self.score_divisor_squared, self.d_head))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     @classmethod
@@ -145,19 +142,27 @@ class Weights:
         return f"Weights({dims}, sha256={self.sha256[:12]}...)"
 
 
-def _validated(name: str, value: Any) -> NDArray[np.float32]:
+def require_divisor(given: Fraction, d_head: int) -> Fraction:
+    """The squared divisor of scores, 0 standing for d_head, if it is of a reasonable size."""
+    divisor = given if given != 0 else Fraction(d_head)
+    if not isinstance(divisor, Fraction) or not Fraction(1, 2**200) <= divisor <= 2**200:
+        raise ModelError(f"score_divisor_squared={given!r} must be a Fraction between 2^-200 and 2^200")
+    return divisor
+
+
+def float32_tensor(name: str, value: Any, axes: tuple[str, ...]) -> NDArray[np.float32]:
     """A read-only float32 copy with exactly the same real values, or an error that says what is wrong."""
     if isinstance(value, np.ma.MaskedArray):
         raise ModelError(f"{name} is a masked array; fill the masked entries first")
     array = np.asarray(value)
-    axes = _AXES[name]
     if array.dtype not in (np.float32, np.float64):
         raise ModelError(
             f"{name} has dtype {array.dtype}; expected float32. A theorem is about one exact network: if these are the values "
             "you mean, convert them to float32 yourself (tensor.float() in torch) and save again."
         )
-    if array.ndim != 2:
-        raise ModelError(f"{name} has shape {array.shape}; expected two axes ({', '.join(axes)})")
+    if array.ndim != len(axes):
+        count = {1: "one axis", 2: "two axes"}.get(len(axes), f"{len(axes)} axes")
+        raise ModelError(f"{name} has shape {array.shape}; expected {count} ({', '.join(axes)})")
     if 0 in array.shape:
         raise ModelError(f"{name} has shape {array.shape}; every axis ({', '.join(axes)}) must be at least 1")
     bad = ~np.isfinite(array)

@@ -1,0 +1,55 @@
+"""From one description of a network to another that computes the same: `Weights` where that is enough, `Network` for everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from compactproofs.errors import ModelError
+from compactproofs.model.biases import BIASES, without_biases
+from compactproofs.model.network import Network
+from compactproofs.model.weights import TENSOR_NAMES, Weights
+
+Model = Weights | Network
+"""What `load` gives and `prove` takes."""
+
+
+def as_network(weights: Model) -> Network:
+    """The general description. Exact; keeps assumptions."""
+    if isinstance(weights, Network):
+        return weights
+    t = weights.tensors
+    return Network(
+        **{name: t[name] for name in ("W_E", "W_pos", "W_U")},
+        **{name: t[name][None] for name in ("W_Q", "W_K", "W_V", "W_O")},
+        n_ctx=weights.n_ctx,
+        score_divisor_squared=weights.score_divisor_squared,
+        assumptions=weights.assumptions,
+    )
+
+
+def simplest(network: Network) -> Model:
+    """`Weights`, if one head, biases and learned (or no) positions are all there is: equal over the real numbers. Else the network itself."""
+    parts = network.norm_1, network.norm_2, network.norm_final, network.mlp, network.rotary, network.alibi
+    if network.n_heads != 1 or any(part is not None for part in parts):
+        return network
+    t = dict(network.tensors)
+    t.setdefault("W_pos", np.zeros((network.n_ctx, network.d_model), np.float32))
+    tensors = {name: t[name][0] if t[name].ndim == 3 else t[name] for name in TENSOR_NAMES}
+    widened, about = without_biases(tensors, {name: t[name] for name in BIASES if name in t})
+    assumptions = (*network.assumptions, *about)
+    options = {"score_divisor_squared": network.score_divisor_squared, "assumptions": assumptions, "rewritten": bool(about)}
+    return Weights.from_mapping(widened, **options)
+
+
+def of_length(model: Model, n_ctx: int) -> Model:
+    """The network on sequences of n_ctx tokens: position embeddings beyond them are never read."""
+    if n_ctx == model.n_ctx:
+        return model
+    if n_ctx < 1 or (model.W_pos is not None and n_ctx > model.n_ctx):
+        raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
+    W_pos = None if model.W_pos is None else model.W_pos[:n_ctx]
+    if isinstance(model, Weights):
+        return replace(model, W_pos=W_pos)
+    return replace(model, W_pos=W_pos, n_ctx=n_ctx)
