@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property, lru_cache, partial, reduce
 from itertools import repeat
-from math import isqrt, log10, prod
+from math import gcd, isqrt, log10, prod
 from operator import add, mul, or_, sub
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,32 +171,53 @@ def read_bytes(path: str, what: str) -> bytes:
 # ---------------------------------------------------------------- the network: seven tensors of float32 numbers
 
 NAMES = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
-AXES = ("d_vocab d_model", "n_ctx d_model", "d_model d_head", "d_model d_head", "d_model d_head", "d_head d_model", "d_model d_vocab_out")
+NORMS = ("norm_1", "norm_2", "norm_final")
+AXES = {
+    "W_E": "d_vocab d_model",
+    "W_pos": "n_ctx d_model",
+    **dict.fromkeys(("norm_1.weight", "norm_1.bias"), "d_model"),
+    **dict.fromkeys(("W_Q", "W_K", "W_V"), "n_heads d_model d_head"),
+    **dict.fromkeys(("b_Q", "b_K", "b_V"), "n_heads d_head"),
+    "W_O": "n_heads d_head d_model",
+    **dict.fromkeys(("b_O", "norm_2.weight", "norm_2.bias"), "d_model"),
+    "mlp.W_in": "d_model d_mlp",
+    "mlp.b_in": "d_mlp",
+    "mlp.W_out": "d_mlp d_model",
+    **dict.fromkeys(("mlp.b_out", "norm_final.weight", "norm_final.bias"), "d_model"),
+    "W_U": "d_model d_vocab_out",
+    "b_U": "d_vocab_out",
+}  # of a network with settings, in canonical order
+SETTINGS = "n_ctx score_divisor_squared norm_1 norm_2 norm_final act rotary alibi post_norm"
 ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
 IN_WORDS = dict(zip(ARCHITECTURE, ("one layer", "one attention head", "attention only", "no normalisation"), strict=True))
 FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
 
 
 class Network(NamedTuple):
-    """Raw tensors: name -> (rows, columns, little-endian float32 bytes in row-major order); and the divisor of scores if it is known."""
+    """Raw tensors, and what they mean: seven tensors of one head; or, with settings, one layer of a transformer (see `embedded`)."""
 
-    tensors: dict[str, tuple[int, int, bytes]]
+    tensors: dict[str, tuple[tuple[int, ...], bytes]]  # name -> (shape, little-endian float32 bytes in row-major order)
     divisor: str  # `n/d` in lowest terms: scores are divided by sqrt(n/d)
     assumptions: tuple[str, ...] = ()  # What was assumed in reading the file
+    settings: dict[str, Json] | None = None
 
     def sizes(self) -> dict[str, int]:
         """The size of every axis, on which all tensors must agree."""
-        sizes: dict[str, int] = {}
-        for name, axes in zip(NAMES, AXES, strict=True):
-            for axis, size in zip(axes.split(), self.tensors[name][:2], strict=True):
+        sizes: dict[str, int] = {} if self.settings is None else {"n_ctx": self.settings["n_ctx"]}
+        for name, (shape, _) in self.tensors.items():
+            axes = AXES[name] if self.settings is not None else AXES[name].removeprefix("n_heads ")
+            well_formed(len(shape) == len(axes.split()), f"tensor {name} has the shape {shape!r:.60}; expected {axes}")
+            for axis, size in zip(axes.split(), shape, strict=True):
                 well_formed(sizes.setdefault(axis, size) == size, f"the model's tensors disagree about {axis}")
         return sizes
 
     def sha256(self) -> str:
-        """Of the canonical bytes: the shapes and the divisor as text, then the tensors."""
-        shapes = "".join(f"{name} {rows} {columns}\n" for name, (rows, columns, _) in self.tensors.items())
+        """Of the canonical bytes: the shapes and what else there is to know as text, then the tensors."""
+        shapes = "".join(f"{name} {' '.join(map(str, shape))}\n" for name, (shape, _) in self.tensors.items())
         text = f"compactproofs-weights-1\n{shapes}score_divisor_squared {self.divisor}\n"
-        return hashlib.sha256(b"".join([text.encode(), *(data for _, _, data in self.tensors.values())])).hexdigest()
+        if self.settings is not None:
+            text = f"compactproofs-network-1\n{json.dumps(self.settings, sort_keys=True, separators=(',', ':'))}\n{shapes}"
+        return hashlib.sha256(b"".join([text.encode(), *(data for _, data in self.tensors.values())])).hexdigest()
 
 
 def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str] | None = None) -> Network:
@@ -211,23 +232,64 @@ def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str]
     strings = isinstance(metadata, dict) and set(map(type, metadata.values())) <= {str}
     well_formed(strings, "the model's metadata is not an object, or has a value that is not a string")
     others = "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one"
-    well_formed(set(header) == set(NAMES), f"the model has the tensors {sorted(header)!r:.200}; expected {sorted(NAMES)}. {others}.")
+    general, known = "network" in metadata, f"the model has the tensors {sorted(header)!r:.200}; expected"
+    well_formed(general or set(header) == set(NAMES), f"{known} {sorted(NAMES)}. {others}.")
+    well_formed(set(NAMES) - {"W_pos"} <= set(header) <= set(AXES), f"{known} some of {sorted(AXES)}. {others}.")
     tensors, ranges = {}, []
-    for name in NAMES:
+    for name in (name for name in AXES if name in header):
         dtype, shape, ends = fields(header[name], "dtype shape data_offsets", f"tensor {name}")
         well_formed(dtype == "F32", f"tensor {name} has type {dtype!r:.20}; expected F32")
         shape, (first, end) = integers(shape, -LARGE, LARGE, f"shape of {name}"), integers(ends, -LARGE, LARGE, f"offsets of {name}", 2)
-        rows, columns = shape[-2:] if len(shape) == 2 or (len(shape) == 3 and shape[0] == 1) else (0, 0)
-        well_formed(min(rows, columns) > 0, f"tensor {name} has the shape {shape!r:.60}; expected two positive sizes")
-        well_formed(end - first == 4 * rows * columns, f"tensor {name}: its bytes do not fit its shape")
-        tensors[name] = (rows, columns, body[first:end])
+        shape = shape[1:] if len(shape) == 3 and shape[0] == 1 and not general else shape
+        well_formed(min(shape, default=0) > 0, f"tensor {name} has the shape {shape!r:.60}; expected positive sizes")
+        well_formed(end - first == 4 * prod(shape), f"tensor {name}: its bytes do not fit its shape")
+        tensors[name] = (tuple(shape), body[first:end])
         ranges.append((first, end))
     edges = [0, *(edge for pair in sorted(ranges) for edge in pair), len(body)]
     well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or do not fill the file, which may be truncated")
-    return configured(tensors, metadata, config, told or {})
+    if not general:
+        return configured({name: tensors[name] for name in NAMES}, metadata, config, told or {})
+    stray = sorted({*metadata, *(told or {}), *parse(config, "config.json", floats=True)} - {"network", "assumptions", *FREE_METADATA})
+    well_formed(not stray, f"the metadata field `network` says everything; besides, something is said about {stray!r:.200}")
+    network = with_settings(tensors, parse(metadata["network"].encode(), "the metadata field `network`"))
+    assumptions = items(parse(metadata.get("assumptions", "[]").encode(), "the metadata field `assumptions`"), "assumptions")
+    well_formed(set(map(type, assumptions)) <= {str}, "an assumption is not a string")
+    return network._replace(assumptions=tuple(assumptions))
 
 
-def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, config: bytes, told: Mapping[str, str]) -> Network:
+def with_settings(tensors: dict[str, tuple[tuple[int, ...], bytes]], settings: Json) -> Network:
+    """A network with settings, if they are of the right kinds and fit the tensors."""
+    n_ctx, divisor, *norms, act, rotary, alibi, post_norm = fields(settings, SETTINGS, "the metadata field `network`")
+    integer(n_ctx, 1, 1 << 20, "n_ctx")
+    n, _, d = divisor.partition("/") if isinstance(divisor, str) else ("", "", "")
+    lowest = natural(n, "score_divisor_squared") > 0 < natural(d, "score_divisor_squared") and gcd(int(n), int(d)) == 1
+    well_formed(lowest and type(post_norm) is bool, "score_divisor_squared is not positive and in lowest terms, or post_norm is no boolean")
+    present = {name.partition(".")[0] for name in tensors if "." in name} - {"mlp" if act is not None else ""}
+    for name, norm in zip(NORMS, norms, strict=True):
+        well_formed(norm is None or dyadic(items(norm, name, 2)[1])[0] >= 0, f"{name}: eps is negative")
+        well_formed(norm is None or norm[0] in ("LN", "RMS"), f"{name} is not LN or RMS")
+        present -= set() if norm is None else {name}
+    well_formed(not present, f"tensors of parts that the settings say are absent: {sorted(present)}")
+    network = Network(tensors, divisor, (), settings)
+    sizes = network.sizes()
+    if rotary is not None:
+        dim, base, adjacent = items(rotary, "rotary", 3)
+        good = type(adjacent) is bool and 0 < integer(dim, 1, 1 << 20, "rotary") <= sizes["d_head"] and dim % 2 == 0
+        well_formed(good and dyadic(base)[0] >= 1 << dyadic(base)[1], "rotary: expected an even number of coordinates, a base, a boolean")
+    well_formed(alibi is None or len(integers(alibi, 0, 64, "alibi")) == sizes["n_heads"], "alibi: expected an exponent for each head")
+    return network
+
+
+def dyadic(text: Json) -> tuple[int, int]:
+    """A float64 number written in hexadecimal, as an integer and a power of two: x / 2^e."""
+    try:
+        n, d = float.fromhex(text).as_integer_ratio()
+    except (TypeError, ValueError, OverflowError):
+        raise MalformedError(f"{text!r:.40} is not a number in hexadecimal") from None
+    return n, d.bit_length() - 1
+
+
+def configured(tensors: dict[str, tuple[tuple[int, ...], bytes]], metadata: Json, config: bytes, told: Mapping[str, str]) -> Network:
     """The network, with what its configuration says: metadata, config.json and the user may not contradict each other."""
     beside = parse(config, "config.json", floats=True)
     well_formed(isinstance(beside, dict), "config.json is not an object")
@@ -238,7 +300,7 @@ def configured(tensors: dict[str, tuple[int, int, bytes]], metadata: Json, confi
     missing = " and ".join(name for name in ("n_heads", "normalization_type") if name not in said)
     advice = "if there is one head and no normalisation, say so: --n-heads 1 --normalization none"
     well_formed(not missing, f"neither the tensors nor a configuration say {missing}; {advice}")
-    divisor, about_scale = divisor_of(said.get("attn_scale"), tensors["W_Q"][1])
+    divisor, about_scale = divisor_of(said.get("attn_scale"), tensors["W_Q"][0][-1])
     network = Network(tensors, divisor)
     expected = {**ARCHITECTURE, **{axis: str(size) for axis, size in network.sizes().items()}}
     for name, value in said.items():
@@ -274,10 +336,11 @@ def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
 
 
 class Exact(NamedTuple):
-    """A matrix of numbers rows[i][j] / 2^scale."""
+    """A matrix of numbers rows[i][j] / 2^scale; if not exact, each is off by at most error / 2^scale."""
 
     rows: Rows
     scale: int
+    error: int = 0
 
     @property
     def bits(self) -> int:
@@ -286,27 +349,43 @@ class Exact(NamedTuple):
 
     def at(self, scale: int) -> Exact:
         """The same numbers on a finer grid."""
-        return Exact([[x << (scale - self.scale) for x in row] for row in self.rows], scale)
+        return Exact([[x << (scale - self.scale) for x in row] for row in self.rows], scale, self.error << (scale - self.scale))
 
     def plus(self, vector: Row) -> Exact:
         """A vector on the same grid added to every row."""
-        return Exact([list(map(add, row, vector)) for row in self.rows], self.scale)
+        return Exact([list(map(add, row, vector)) for row in self.rows], self.scale, self.error)
 
     def transposed(self) -> Exact:
         """Rows for columns."""
-        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale)
+        return Exact([list(column) for column in zip(*self.rows, strict=True)], self.scale, self.error)
 
     def times(self, other: Exact, meter: Meter) -> Exact:
         """The product, if that is not too much work."""
         bits, columns = max(self.bits, other.bits), list(zip(*other.rows, strict=True))
+        holds(len(self.rows[0]) == len(other.rows), "two matrices cannot be multiplied")
         meter.multiply(len(self.rows) * len(other.rows) * len(columns), bits)
         meter.hold(len(self.rows) * len(columns), 2 * bits)
-        return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale)
+        # |a b - a' b'| <= |a'| |b - b'| + |a - a'| |b'| + |a - a'| |b - b'|, for each of the summands
+        error = len(columns[0]) * ((self.error << other.bits) + (other.error << self.bits) + self.error * other.error)
+        return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale, error)
+
+    def with_row(self, row: Exact | None) -> Exact:
+        """With one row more, zero if none is given."""
+        if row is None:
+            return Exact([*self.rows, [0] * len(self.rows[0])], self.scale, self.error)
+        finest = max(self.scale, row.scale)
+        one, other = self.at(finest), row.at(finest)
+        return Exact([*one.rows, *other.rows], finest, max(one.error, other.error))
+
+    def with_column(self, number: int) -> Exact:
+        """With one column more, all of it this number."""
+        return Exact([[*row, number << self.scale] for row in self.rows], self.scale, self.error)
 
 
-def exact(name: str, rows: int, columns: int, data: bytes) -> Exact:
-    """Float32 numbers as integers: sign, 8 bits of exponent, 23 bits of mantissa; every one is a multiple of 2^-149."""
-    numbers = []
+def exact(name: str, shape: tuple[int, ...], data: bytes) -> Exact:
+    """Float32 numbers as integers: sign, 8 bits of exponent, 23 bits of mantissa; every one is a multiple of 2^-149. All axes but the
+    last are one."""
+    numbers, columns, rows = [], shape[-1], prod(shape[:-1])
     for bits in struct.unpack(f"<{rows * columns}I", data):
         exponent, mantissa = bits >> 23 & 255, bits & 0x7FFFFF
         well_formed(exponent < 255, f"tensor {name} has an entry that is infinite or not a number")
@@ -371,16 +450,21 @@ class Meter:
 
 
 class Tables(NamedTuple):
-    """What the rule computes with: values are exact integers over 2^scale, attention lies between integers over 2^bits."""
+    """What the rule computes with: values are integers over 2^scale, attention lies between integers over 2^bits.
+
+    A row of EVOU, or a column of A, belongs to a token; where position and token mix, to a token at a position: row i v + t. There are
+    then k sheets of v rows, else one for all positions; position i has sheet i modulo their number."""
 
     out: int  # outputs
     k: int  # positions
+    v: int  # tokens
     scale: int
     bits: int
     EVOU: Rows
     PVOU: Rows
     EU: Rows
-    own: Rows  # [q][m]: EU[q][m], less the error of float32 arithmetic if the claim is about that
+    own: Rows  # [q][m]: EU[q][m], less the slack, and less the error of float32 arithmetic if the claim is about that
+    slack: int  # at most so far is any B_o - B_m off; 0 unless norms or rotary positions are rounded
     A_low: Rows  # [q][t]: attention to tokens, the largest of each query being about 1
     A_high: Rows
     b_low: Rows  # [q][i]: the same for positions
@@ -394,49 +478,213 @@ class Tables(NamedTuple):
 def tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Tables:
     """The exact tables of the network and enclosures of its attention. Two vectors are moved, which changes no sum: `centre` from the
     positions to the tokens, `mu` from the direct path to EVOU."""
-    W = {name: exact(name, *network.tensors[name]) for name in NAMES}
-    finest = max(W["W_E"].scale, W["W_pos"].scale, factors.centre.scale)
-    E, position, centre = (x.at(finest) for x in (W["W_E"], W["W_pos"], factors.centre))
-    query, key, place = E.plus(position.rows[-1]), E.plus(centre.rows[0]), position.plus([-x for x in centre.rows[0]])
-    VOU = W["W_V"].times(W["W_O"].times(W["W_U"], meter), meter)
-    EVOU, PVOU, EU = key.times(VOU, meter), place.times(VOU, meter), query.times(W["W_U"], meter)
-    QK = query.times(W["W_Q"], meter).times(W["W_K"].transposed(), meter)
-    EQKE, EQKP = QK.times(key.transposed(), meter), QK.times(place.transposed(), meter)
+    W = {name: exact(name, *raw) for name, raw in network.tensors.items()}
+    parts = embedded(network, W, factors, meter)
+    VOU = parts.W_V.times(parts.W_O.times(Exact(parts.W_U.rows[: len(parts.W_O.rows[0])], parts.W_U.scale, parts.W_U.error), meter), meter)
+    EVOU, PVOU, EU = parts.carrier.times(VOU, meter), parts.place.times(VOU, meter), parts.stream.times(parts.W_U, meter)
+    QK = parts.query.times(parts.W_Q, meter).times(parts.W_K.transposed(), meter)
+    EQKE, EQKP = QK.times(parts.key.transposed(), meter), QK.times(parts.spot.transposed(), meter)
     n, d = map(int, network.divisor.split("/"))
     spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
     bits = 64 + min(3 * (isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1) // 2, 2000)
-    A_low, A_high, _ = attention(EQKE, n, d, bits, meter)
-    b_low, b_high, tops = attention(EQKP, n, d, bits, meter)
-    scale, out = max(EVOU.scale, EU.scale, 256), len(EU.rows[0])
-    meter.hold(2 * len(E.rows) * out, EVOU.bits + scale)
+    A_low, A_high, _ = attention(EQKE, (n, d), Exact([[0]], 0), bits, meter)
+    b_low, b_high, tops = attention(EQKP, (n, d), parts.recency, bits, meter)
+    v, k, out, scale = len(EU.rows), len(parts.place.rows), len(EU.rows[0]), max(EVOU.scale, EU.scale, PVOU.scale, 256)
+    meter.hold((len(EVOU.rows) + v) * out, EVOU.bits + scale)
     (mu,) = factors.mu.at(scale).rows
-    values = EVOU.at(scale).plus(mu).rows, PVOU.at(scale).rows, EU.at(scale).plus([-x for x in mu]).rows
-    own = values[2]
+    values = EVOU.at(scale).plus(mu), PVOU.at(scale), EU.at(scale).plus([-x for x in mu])
+    slack = 2 * sum(table.error for table in values)
+    own = [[x - slack for x in row] for row in values[2].rows] if slack else values[2].rows
+    EVOU, PVOU, EU = values
     if question.semantics == FLOAT32:
-        error = float32_error({**W, "W_E": E, "W_pos": position}, *values[:2], question, (n, d, scale), meter)
+        holds(network.settings is None, "float32 claims are about networks without biases and norms")
+        error = float32_error(W, EVOU.rows, PVOU.rows, question, (n, d, scale), meter)
         own = [list(map(sub, row, errors)) for row, errors in zip(own, error, strict=True)]
-    return Tables(out, len(position.rows), scale, bits, *values, own, A_low, A_high, b_low, b_high, tops, question.masses, factors, meter)
+    exponentials = A_low, A_high, b_low, b_high, tops
+    return Tables(out, k, v, scale, bits, EVOU.rows, PVOU.rows, EU.rows, own, slack, *exponentials, question.masses, factors, meter)
 
 
-def attention(scores: Exact, n: int, d: int, bits: int, meter: Meter) -> tuple[Rows, Rows, Row]:
-    """Enclosures of 2^bits exp((scores - top) / sqrt(n / d)), top being the largest of the row; and about 2^bits exp(top / sqrt(n / d)), at
-    least 1: the scale of a query is free, so this needs no proof."""
+class Embedded(NamedTuple):
+    """What tables are products of: scores = query W_Q . (key + spot) W_K, values = (carrier + place) W_V W_O W_U, EU = stream W_U."""
+
+    query: Exact  # [q]
+    key: Exact  # [t], or [i v + t] where position and token mix
+    carrier: Exact  # likewise
+    place: Exact  # [i]; zero where they mix
+    spot: Exact  # [i]: what is added to keys, where that is not the same
+    stream: Exact  # [q]
+    W_Q: Exact
+    W_K: Exact
+    W_V: Exact
+    W_O: Exact
+    W_U: Exact
+    recency: Exact  # one row over positions (or 0), added to scores
+
+
+def embedded(network: Network, W: dict[str, Exact], factors: Factors, meter: Meter) -> Embedded:
+    """The vectors that tokens become before attention, and the matrices that read them.
+
+    A network with settings has x = W_E[t] + W_pos[i], n = norm_1(x), and queries, keys and values n W + b, which is [n, 1] times [W; b];
+    rotary positions turn queries and keys; ALiBi takes 2^-alibi (k - 1 - i) off the scores. The stream is x + b_O, and what is read of
+    it r W_U + b_U, or, behind a final norm, C r W_U: the norm's divisor is positive and common to all outputs, and so may be what it adds.
+    """
+    k, zero = network.sizes()["n_ctx"], Exact([[0] * len(W["W_E"].rows[0])], 0)
+    finest = max(W[name].scale for name in ("W_E", "W_pos") if name in W)
+    finest = max(finest, factors.centre.scale, W["b_O"].scale if "b_O" in W else 0)
+    E, position, centre, b_O = (x.at(finest) for x in (W["W_E"], W.get("W_pos", zero), factors.centre, W.get("b_O", zero)))
+    query, key, place = E.plus(position.rows[-1]), E.plus(centre.rows[0]), position.plus([-x for x in centre.rows[0]])
+    said, W_U, one, recency = network.settings, W["W_U"], {x: W[f"W_{x}"] for x in "QKV"}, Exact([[0]], 0)
+    if said is None:
+        return Embedded(query, key, key, place, place, query, one["Q"], one["K"], one["V"], W["W_O"], W_U, recency)
+    kind = "one head, no MLP, and norms only before attention or at the end"
+    holds(len(said["alibi"] or [0]) == 1 == network.sizes()["n_heads"], f"this checker knows networks with {kind}")
+    holds(said["act"] is said["norm_2"] is None and not said["post_norm"], f"this checker knows networks with {kind}")
+    v, stream = len(E.rows), query.plus(b_O.rows[0])
+    if said["norm_1"] is not None or said["rotary"] is not None or "W_pos" not in W:
+        everywhere = Exact([list(map(add, row, vector)) for vector in position.rows for row in E.rows], finest)
+        key = normed(everywhere, said["norm_1"], W.get("norm_1.weight"), W.get("norm_1.bias"), meter)
+        query, place = Exact(key.rows[-v:], key.scale, key.error), Exact([[0] * len(E.rows[0])] * k, 0)
+    if any(f"b_{x}" in W for x in "QKV"):
+        one = {x: one[x].with_row(W.get(f"b_{x}")) for x in "QKV"}
+        query, key, place = query.with_column(1), key.with_column(1), place.with_column(0)
+    carrier, spot = key, place
+    if said["rotary"] is not None:
+        query = turned(query.times(one["Q"], meter), said["rotary"], [k - 1] * v, meter)
+        key = key.times(one["K"], meter)
+        everywhere = key._replace(rows=key.rows * (k * v // len(key.rows)))
+        key = turned(everywhere, said["rotary"], [i for i in range(k) for _ in range(v)], meter)
+        h = len(key.rows[0])
+        one["Q"], spot = Exact([[int(i == j) for j in range(h)] for i in range(h)], 0), Exact([[0] * h] * k, 0)
+        one["K"] = one["Q"]
+    if said["alibi"] is not None:
+        recency = Exact([[i - (k - 1) for i in range(k)]], said["alibi"][0])
+    if said["norm_final"] is not None:
+        beta, b_U = (W[name].rows[0] if name in W else [0] for name in ("norm_final.bias", "b_U"))
+        holds(set(beta) == {0} and len(set(b_U)) == 1, "this checker knows no final norm with a bias that tells outputs apart")
+        W_U = read_behind_norm(W_U, said["norm_final"][0], W.get("norm_final.weight"))
+    elif "b_U" in W:
+        W_U, stream = W_U.with_row(W["b_U"]), stream.with_column(1)
+    return Embedded(query, key, carrier, place, spot, stream, one["Q"], one["K"], one["V"], W["W_O"], W_U, recency)
+
+
+def normed(x: Exact, norm: Json, weight: Exact | None, bias: Exact | None, meter: Meter) -> Exact:
+    """Every row normed: (x - mean) / sqrt(mean square + eps), for RMS without the mean; then times the weight, plus the bias.
+
+    With c = d x - sum(x) (RMS: c = x), in integers over 2^s, and eps = e / 2^t: the j-th entry is c_j sqrt(d 2^t / M) where
+    M = 2^t sum(c^2) + e d^3 2^2s (RMS: e d 2^2s). root is 2^p times that root rounded down, so c_j root is off by at most |c_j|.
+    """
+    if norm is None:
+        return x
+    (e, t), d, rows, error = dyadic(norm[1]), len(x.rows[0]), [], 0
+    size = x.bits + d.bit_length()
+    p = size + 200
+    meter.multiply(3 * len(x.rows) * d + 10 * len(x.rows), p + t + x.scale)
+    meter.hold(len(x.rows) * d, p)
+    for row in x.rows:
+        w, total = (d, sum(row)) if norm[0] == "LN" else (1, 0)
+        c = [w * y - total for y in row]
+        M = (sum(map(mul, c, c)) << t) + (e * d * w * w << 2 * x.scale)
+        holds(M > 0, "a norm divides by zero")
+        root = isqrt((d << t + 2 * p) // M)
+        rows.append([y * root for y in c])
+        error = max(error, max(map(abs, c)))
+    scale = p
+    if weight is not None:
+        (gamma,) = weight.rows
+        rows, scale, error = [list(map(mul, row, gamma)) for row in rows], scale + weight.scale, error * max(map(abs, gamma))
+    found = Exact(rows, scale, error)
+    return found if bias is None else found.at(max(scale, bias.scale)).plus(bias.at(max(scale, bias.scale)).rows[0])
+
+
+def read_behind_norm(W_U: Exact, kind: str, weight: Exact | None) -> Exact:
+    """d C diag(weight) W_U, or diag(weight) W_U for RMS: what is read of the stream behind a final norm, up to a positive factor."""
+    rows, scale = W_U.rows, W_U.scale
+    if weight is not None:
+        rows, scale = [[g * x for x in row] for g, row in zip(weight.rows[0], rows, strict=True)], scale + weight.scale
+    if kind == "LN":
+        sums = list(map(sum, zip(*rows, strict=True)))
+        rows = [[len(rows) * x - total for x, total in zip(row, sums, strict=True)] for row in rows]
+    return Exact(rows, scale)
+
+
+def turned(x: Exact, rotary: Json, positions: Row, meter: Meter) -> Exact:
+    """Rows turned by their positions: coordinates j and j' of a pair by the angle i / base^(2 j / dim)."""
+    dim, base, adjacent = rotary
+    half, p = dim // 2, 256
+    meter.multiply(200 * half * len(set(positions)) + 4 * len(x.rows) * half, max(p + 64, x.bits))
+    meter.hold(len(x.rows) * len(x.rows[0]), x.bits + p)
+    turns = {i: [cos_sin(i, dyadic(base), j, half, p) for j in range(half)] for i in set(positions)}
+    pairs = [(2 * j, 2 * j + 1) if adjacent else (j, j + half) for j in range(half)]
+    rows = []
+    for row, i in zip(x.rows, positions, strict=True):
+        new = [y << p for y in row]
+        for (one, other), (cos, sin) in zip(pairs, turns[i], strict=True):
+            new[one], new[other] = row[one] * cos - row[other] * sin, row[other] * cos + row[one] * sin
+        rows.append(new)
+    # cosines and sines are off by at most 1 / 2^p, entries by x.error, and |cos| + |sin| < 2
+    return Exact(rows, x.scale + p, (x.error << p + 1) + (2 << x.bits) + 2 * x.error)
+
+
+def cos_sin(i: int, base: tuple[int, int], j: int, half: int, p: int) -> tuple[int, int]:
+    """2^p times cosine and sine of i / base^(j / half), off by at most 1. base is b / 2^e, at least 1.
+
+    Proof. Work with w = p + 128 bits. base^-(j / half) = (2^(e j) / b^j)^(1 / half), rounded down by less than 1 / 2^w, so the angle is off
+    by less than i / 2^w, i < 2^20. It is halved 24 times: z < 2^-4, off by less than 2 / 2^w. The series alternate, their terms decrease,
+    and each is rounded by less than 2 / 2^w; there are fewer than 120: cosine and sine of z are off by less than 2^9 / 2^w. Doubling,
+    c -> 2 c^2 - 1, s -> 2 s c, makes an error at most five times larger, plus rounding; 24 times: less than 2^70 / 2^w. Rounding to p bits
+    adds 1/2. QED
+    """
+    w, halvings = p + 128, 24
+    angle = i * integer_root((1 << base[1] * j + w * half) // base[0] ** j, half)
+    z = angle >> halvings
+    cos = sin = 0
+    term, n = 1 << w, 0
+    while term:
+        cos, sin = (cos + (term if n % 4 == 0 else -term), sin) if n % 2 == 0 else (cos, sin + (term if n % 4 == 1 else -term))
+        n += 1
+        term = (term * z >> w) // n
+    for _ in range(halvings):
+        cos, sin = (2 * cos * cos >> w) - (1 << w), 2 * sin * cos >> w
+    return cos + (1 << 127) >> 128, sin + (1 << 127) >> 128
+
+
+def integer_root(x: int, n: int) -> int:
+    """The largest y with y^n <= x, by Newton's method from above."""
+    y = 1 << -(-x.bit_length() // n)
+    while y**n > x:
+        y = ((n - 1) * y + x // y ** (n - 1)) // n
+    return y
+
+
+def attention(scores: Exact, divisor: tuple[int, int], recency: Exact, bits: int, meter: Meter) -> tuple[Rows, Rows, Row]:
+    """Enclosures of 2^bits exp((scores - top) / sqrt(n / d) + recency), times a constant for each row that makes the largest about 1; and
+    about 2^bits exp(top / sqrt(n / d)), at least 1, top being the largest score: the scale of a query is free, so this needs no proof."""
+    n, d = divisor
     root_scale, y_scale = bits + 256, bits + 16
     root = isqrt((d << 2 * root_scale) // n)  # sqrt(d / n) lies between root and root + 1, over 2^root_scale
     down = scores.scale + root_scale - y_scale
     meter.hold(2 * len(scores.rows) * len(scores.rows[0]), bits)
     low, high, tops = [], [], []
+    (added,) = recency.rows
+    added = [x << y_scale - recency.scale for x in added] if len(added) > 1 else [0] * len(scores.rows[0])
+    off = -(-2 * scores.error * (root + 1) >> down)  # two scores are off
     for row in scores.rows:
         top = max(row)
         ends = [((top - x) * root >> down, -(-(top - x) * (root + 1) >> down)) for x in row]
+        nearest = 0
+        if off or any(added):
+            ends = [(least - a - off, most - a + off) for (least, most), a in zip(ends, added, strict=True)]
+            nearest = min(least for least, _ in ends)
+            ends = [(least - nearest, most - nearest) for least, most in ends]
         visible = sum(least < bits << y_scale for least, _ in ends)
         meter.spend(2000 * len(row) + visible * (7000 + bits * bits // 4))
         enclosures = [exp_minus(least, y_scale, bits) for least, _ in ends]
         # exp(-y) >= exp(-least) (1 - (most - least)) for y between least and most
         low.append([max(a - (a * (y[1] - y[0]) >> y_scale) - 1, 0) for (a, _), y in zip(enclosures, ends, strict=True)])
         high.append([b for _, b in enclosures])
-        inverse = exp_minus(abs(top) * (root >> 256) >> scores.scale, bits, bits)[1]
-        tops.append((1 << 2 * bits) // inverse if top > 0 else inverse)
+        height = (top * (root >> 256) >> scores.scale) - (nearest >> 16)
+        inverse = exp_minus(abs(height), bits, bits)[1]
+        tops.append((1 << 2 * bits) // inverse if height > 0 else inverse)
     return low, high, tops
 
 
@@ -447,7 +695,9 @@ def float32_error(W: dict[str, Exact], EVOU: Rows, PVOU: Rows, question: Questio
     count roundings, gamma(n) = n u / (1 - n u) times the majorant for n of them. The error model `float32-1` is defined in
     docs/certificate-format.md, and the proof is in docs/explanation/float32.md.
     """
-    (n, d, scale), E, position, k, d_model = constants, W["W_E"], W["W_pos"], len(W["W_pos"].rows), len(W["W_Q"].rows)
+    finest = max(W["W_E"].scale, W["W_pos"].scale)
+    (n, d, scale), E, position, d_model = constants, W["W_E"].at(finest), W["W_pos"].at(finest), len(W["W_Q"].rows)
+    k = len(position.rows)
     sizes = 2 * d_model + len(W["W_Q"].rows[0])
     holds(k <= 512 and sizes < 1 << 19 and n <= d << 40 and d <= n << 40, "the model is outside the float32 error model")
 
@@ -778,29 +1028,45 @@ class Label:
         self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
         self.others = [*range(m), *range(m + 1, T.out)]
         T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-        of_tokens = [T.EVOU[t] for t in self.tokens]
-        self.EVOU, self.PVOU = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in (of_tokens, T.PVOU))
+        sheets = [[T.EVOU[first + t] for t in self.tokens] for first in range(0, len(T.EVOU), T.v)]
+        *self.EVOU, self.PVOU = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in (*sheets, T.PVOU))
         self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
         self.mass = mass_by_query(automaton, T.masses, T.meter)
 
     def direct(self, q: int) -> Row:
-        """EU[q][o] - EU[q][m], and the error of float32 arithmetic if the claim is about that."""
+        """EU[q][o] - EU[q][m], with the slack, and the error of float32 arithmetic if the claim is about that."""
         row, own = self.T.EU[q], self.T.own[q][self.m]
         return [x - own for x in row[: self.m] + row[self.m + 1 :]]
 
     @cached_property
-    def brackets(self) -> tuple[Row, Row, dict[int, int]]:
-        """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]); p[i] and s[q] likewise from PVOU and EU."""
+    def brackets(self) -> tuple[Rows, Row, dict[int, int]]:
+        """With the weights w of the factors: r[t] = max_o w[o] (EVOU[t][o] - EVOU[t][m]), for each sheet; p[i] and s[q] likewise from PVOU
+        and EU."""
         weights = self.T.factors.labels[self.m][1]
-        self.T.meter.multiply((2 * len(self.tokens) + self.T.k) * self.T.out, max(self.T.scale, max(weights).bit_length()))
+        size = max(self.T.scale, max(weights).bit_length())
+        self.T.meter.multiply(((1 + len(self.EVOU)) * len(self.tokens) + self.T.k) * self.T.out, size)
         w, direct = [weights[o] for o in self.others], list(map(self.direct, self.tokens))
-        r, p, s = ([max(map(mul, w, row), default=-1) for row in rows] for rows in (self.EVOU, self.PVOU, direct))
+        *r, p, s = ([max(map(mul, w, row), default=-1) for row in rows] for rows in (*self.EVOU, self.PVOU, direct))
         return r, p, dict(zip(self.tokens, s, strict=True))
 
+    def attention(self, q: int) -> list[tuple[Row, Row]]:
+        """For each sheet, lower and upper bounds of the attention of q to the tokens."""
+        low, high, v = self.T.A_low[q], self.T.A_high[q], self.T.v
+        return [([low[f + t] for t in self.tokens], [high[f + t] for t in self.tokens]) for f in range(0, len(low), v)]
 
-def products(entries: list[tuple[int, int, int, int]], places: list[tuple[int, int, int]], up: bool) -> Harms:
-    """At least (up) or at most (x + y) A b, for entries (token, x, bounds of A) at each of the places (y, bounds of b)."""
-    return [{t: z * A1 * b1 if ((z := x + y) > 0) == up else z * A0 * b0 for t, x, A0, A1 in entries} for y, b0, b1 in places]
+
+Entries = list[tuple[int, int, int, int]]  # (token, x, lower and upper bound of A)
+
+
+def entries_of(tokens: Row, values: Rows, bounds: list[tuple[Row, Row]]) -> list[Entries]:
+    """The entries of each sheet; values and bounds may have one for all, or one for each position."""
+    return [list(zip(tokens, values[s % len(values)], *bounds[s % len(bounds)], strict=True)) for s in range(max(len(values), len(bounds)))]
+
+
+def products(sheets: list[Entries], places: list[tuple[int, int, int]], up: bool, first: int = 0) -> Harms:
+    """At least (up) or at most (x + y) A b, for the entries of its sheet at each of the places (y, bounds of b) from the first on."""
+    here = ((sheets[i % len(sheets)], place) for i, place in enumerate(places, first))
+    return [{t: z * A1 * b1 if ((z := x + y) > 0) == up else z * A0 * b0 for t, x, A0, A1 in entries} for entries, (y, b0, b1) in here]
 
 
 def pooled(label: Label, queries: Row) -> Harms:
@@ -811,24 +1077,27 @@ def pooled(label: Label, queries: Row) -> Harms:
     its largest attention where r + p + s is positive, its least where it is not. At the last position the token is the query itself.
     """
     T, tokens, (r, p, s), (relative_to, _) = label.T, label.tokens, label.brackets, label.T.factors.labels[label.m]
-    T.meter.multiply(2 * len(queries) * (len(tokens) + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
+    T.meter.multiply(2 * len(queries) * (len(tokens) * len(T.A_low[0]) // T.v + T.k) + 3 * T.k * len(tokens), 2 * T.bits)
 
     def scaled(low: Row, high: Row, factor: int) -> tuple[Row, Row]:
         return [x * factor >> T.bits for x in low], [-(-x * factor >> T.bits) for x in high]
 
+    def worst_of(bounds: Iterable[tuple[Row, Row]]) -> tuple[Row, Row]:
+        low, high = zip(*bounds, strict=True)
+        return list(map(min, *low, low[0])), list(map(max, *high, high[0]))
+
     A, b, last, worst = [], [], {}, max(s[q] for q in queries)
     for q in queries:
-        low, high = ([rows[q][t] for t in tokens] for rows in (T.A_low, T.A_high))
-        A.append((low, high) if relative_to is None else scaled(low, high, (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)))
+        sheets = label.attention(q)
+        factor = 0 if relative_to is None else (1 << 2 * T.bits) // max(T.A_high[q][relative_to], 1)
+        A.append(sheets if relative_to is None else [scaled(low, high, factor) for low, high in sheets])
         b.append(scaled(T.b_low[q], T.b_high[q], T.tops[q]))
-        own = tokens.index(q)
-        itself, place = (q, r[own], A[-1][0][own], A[-1][1][own]), (p[-1] + s[q], b[-1][0][-1], b[-1][1][-1])
-        last[q] = products([itself], [place], up=True)[0][q]
-    (A_low, A_high), (b_low, b_high) = zip(*A, strict=True), zip(*b, strict=True)
-    A_least, b_least = (list(map(min, *rows, rows[0])) for rows in (A_low, b_low))
-    A_most, b_most = (list(map(max, *rows, rows[0])) for rows in (A_high, b_high))
-    entries, places = zip(tokens, r, A_least, A_most, strict=True), zip([x + worst for x in p], b_least, b_most, strict=True)
-    return [*products(list(entries), list(places)[:-1], up=True), last]
+        own, (low, high) = tokens.index(q), A[-1][-1]
+        itself, place = (q, r[-1][own], low[own], high[own]), (p[-1] + s[q], b[-1][0][-1], b[-1][1][-1])
+        last[q] = products([[itself]], [place], up=True)[0][q]
+    entries = entries_of(tokens, r, list(map(worst_of, zip(*A, strict=True))))
+    places = zip([x + worst for x in p], *worst_of(b), strict=True)
+    return [*products(entries, list(places)[:-1], up=True), last]
 
 
 class Pair:
@@ -836,10 +1105,9 @@ class Pair:
 
     def __init__(self, label: Label, q: int) -> None:
         self.T, self.label, self.q, self.tokens, self.others = label.T, label, q, label.tokens, label.others
-        self.own, self.direct = label.tokens.index(q), label.direct(q)
-        self.low, self.high = ([A[q][t] for t in self.tokens] for A in (self.T.A_low, self.T.A_high))
+        self.own, self.direct, self.A = label.tokens.index(q), label.direct(q), label.attention(q)
         rest = list(map(add, label.at_worst, self.direct))
-        self.gains = [list(map(add, row, rest)) for row in label.EVOU]  # [t][o]: at least B_o - B_m, whatever the position
+        self.gains = [[list(map(add, row, rest)) for row in sheet] for sheet in label.EVOU]  # [t][o]: at least B_o - B_m, at all positions
         self.known: dict[tuple[int, bool], Harms] = {}
 
     def terms(self, o: int, up: bool) -> Harms:
@@ -849,9 +1117,11 @@ class Pair:
             T.meter.multiply(4 * T.k * len(self.tokens), T.bits + T.scale // 2)
             if len(self.known) * T.k * len(self.tokens) > 1 << 22:
                 self.known.clear()
-            entries = list(zip(self.tokens, [row[j] for row in self.label.EVOU], self.low, self.high, strict=True))
-            places = list(zip([row[j] + self.direct[j] for row in self.label.PVOU], T.b_low[q], T.b_high[q], strict=True))
-            self.known[o, up] = products(entries, places[:-1], up) + products([entries[self.own]], places[-1:], up)
+            sheets = entries_of(self.tokens, [[row[j] for row in sheet] for sheet in self.label.EVOU], self.A)
+            direct = self.direct[j] if up else self.direct[j] - 2 * T.slack  # B_o - B_m lies between the two
+            places = list(zip([row[j] + direct for row in self.label.PVOU], T.b_low[q], T.b_high[q], strict=True))
+            last = [[entries[self.own]] for entries in sheets]
+            self.known[o, up] = products(sheets, places[:-1], up) + products(last, places[-1:], up, T.k - 1)
         return self.known[o, up]
 
     def harms(self, term: Term) -> Harms:
@@ -881,11 +1151,14 @@ class Pair:
         """Those of `others[first:end]` of which no quick walk shows that they never reach the label: it takes every position for the
         worst one, and several outputs at once for the worst of them; a failure halves them."""
         T, q, automaton = self.T, self.q, self.label.automaton
-        T.meter.multiply(len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
-        worst = [max(row[first:end]) for row in self.gains]
-        harm = {t: x * (high if x > 0 else low) for t, x, low, high in zip(self.tokens, worst, self.low, self.high, strict=True)}
-        moves = [(s, z, max(map(harm.__getitem__, ts))) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
-        steps = [moves] * (T.k - 1) + [[(s, row[q], harm[q]) for s, row in enumerate(automaton.moves) if q in row]]
+        worst = [[max(row[first:end]) for row in sheet] for sheet in self.gains]
+        sheets = entries_of(self.tokens, worst, self.A)
+        T.meter.multiply(len(sheets) * len(self.tokens) * (3 + end - first) + T.k * len(automaton.moves), (T.bits + T.scale) // 2)
+        harm = [{t: x * (high if x > 0 else low) for t, x, low, high in entries} for entries in sheets]
+        groups = [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
+        moves = [[(s, z, max(map(at.__getitem__, ts))) for s, z, ts in groups] for at in harm]
+        steps = [moves[i % len(moves)] for i in range(T.k - 1)]
+        steps.append([(s, row[q], harm[-1][q]) for s, row in enumerate(automaton.moves) if q in row])
         b = zip(steps, T.b_low[q], T.b_high[q], strict=True)
         if stays_negative(([(s, z, x * (high if x > 0 else low)) for s, z, x in step] for step, low, high in b), automaton):
             return []
@@ -941,7 +1214,7 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
         m = integer(m, 0, T.out - 1, here + ".label")
         holds(m in question.automata, f"{here}: no sequence has the label {m}")
         automaton = question.automata[m]
-        queries, order = (integers(x, 0, len(T.EVOU) - 1, here) for x in (queries, order))
+        queries, order = (integers(x, 0, T.v - 1, here) for x in (queries, order))
         holds(set(automaton.tokens).issuperset([*queries, *order]), f"{here}: a token does not occur with label {m}")
         holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
         holds(seen.isdisjoint((m, q) for q in queries), f"{here}: a query of label {m} is in two parts")

@@ -15,8 +15,9 @@ from compactproofs.model.weights import Weights
 def network(weights: Model) -> checker.Network:
     """The same network as the checker sees it: raw bytes."""
     divisor = weights.score_divisor_squared
-    tensors = {name: (*tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
-    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}", weights.assumptions)
+    tensors = {name: (tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
+    settings = weights.settings if isinstance(weights, Network) else None
+    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}", weights.assumptions, settings)
 
 
 def check(

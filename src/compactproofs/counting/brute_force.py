@@ -14,6 +14,7 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.budget import Budget, in_threads
 from compactproofs.cores import available_cores
 from compactproofs.counting import kernels
+from compactproofs.counting.choices import Choices
 from compactproofs.counting.exact_sign import ExactNetwork
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import Evaluation, prepare
@@ -81,11 +82,11 @@ def brute_force(
         stop: set by whoever wants it to end soon, with `InfeasibleError`.
     """
     check_fits(task, weights)
-    evaluation = prepare(weights)
-    if weights.n_ctx == 1:
-        return decide(weights, task, evaluation, np.arange(weights.d_vocab)[:, None])
+    evaluation, choices = prepare(weights), Choices.of(task)
+    if choices.last < 0:  # only the query can be chosen
+        return decide(weights, task, evaluation, np.array([choices.sequence(0, query) for query in choices.queries], dtype=np.int64))
     threads = threads or available_cores()
-    estimate = estimate_seconds(weights, task, evaluation, threads)
+    estimate = estimate_seconds(task, evaluation, choices, threads)
     if seconds is not None and estimate > seconds:
         raise InfeasibleError(
             f"brute force over {task.total_in_words} sequences would take about {duration(estimate)} on {threads} "
@@ -93,32 +94,32 @@ def brute_force(
         )
 
     correct = 0
-    uncertain: list[int] = []
+    uncertain: list[list[int]] = []
     overflow = done = 0
 
     def run(call: _Call) -> tuple[int, int, np.ndarray]:
         buffer = np.empty(1024, dtype=np.int64)
-        found, missing = _count(call, task, evaluation, buffer)
+        found, missing = _count(call, task, evaluation, choices, buffer)
         if len(buffer) < min(missing, MAX_EXACT_DECISIONS):
             buffer = np.empty(min(missing, MAX_EXACT_DECISIONS), dtype=np.int64)
-            found, missing = _count(call, task, evaluation, buffer)
+            found, missing = _count(call, task, evaluation, choices, buffer)
         return found, missing, buffer[:missing]
 
     budget = Budget(None if seconds is None else _PATIENCE * seconds, stop)
-    for call, (found, missing, codes) in in_threads(run, _calls(weights), budget, threads):
+    for call, (found, missing, codes) in in_threads(run, _calls(choices, weights.d_vocab_out), budget, threads):
         correct += found
         room = max(0, MAX_EXACT_DECISIONS - len(uncertain))
         kept = codes[:room].tolist()
-        uncertain += [code * weights.d_vocab + call.query for code in kept]
+        uncertain += [choices.sequence(code, call.query) for code in kept]
         overflow += missing - len(kept)
-        done += (call.stop - call.start) * weights.d_vocab
+        done += (call.stop - call.start) * choices.n_last
         if progress is not None:
             progress(done, task.total)
 
     if done < task.total:
         why = "was interrupted" if budget.stopped else f"is not finished after {duration(budget.used)}, longer than estimated"
         raise InfeasibleError(f"brute force {why}: {done} of {task.total_in_words} sequences are done. Allow more (--seconds), or sample.")
-    again = _decide_exactly(weights, task, _decode(uncertain, weights.d_vocab, weights.n_ctx), budget)
+    again = _decide_exactly(weights, task, np.array(uncertain, dtype=np.int64).reshape(-1, weights.n_ctx), budget)
     return ExactCount(
         correct=correct + again.correct,
         total=task.total,
@@ -142,42 +143,35 @@ def decide(weights: Weights, task: AbstractTask, evaluation: Evaluation, sequenc
     )
 
 
-def estimate_seconds(weights: Weights, task: AbstractTask, evaluation: Evaluation, threads: int) -> float:
+def estimate_seconds(task: AbstractTask, evaluation: Evaluation, choices: Choices, threads: int) -> float:
     """Extrapolate from a short timed run of the compiled kernel on this very model."""
-    prefixes = weights.d_vocab ** (weights.n_ctx - 2)
-    sample = max(1, min(prefixes, 2**22 // (weights.d_vocab * weights.d_vocab_out)))
+    prefixes, queries, n_out = choices.prefixes, choices.queries, evaluation.EU.shape[1]
+    sample = max(1, min(prefixes, 2**22 // (choices.n_last * n_out)))
     buffer = np.empty(1, dtype=np.int64)
-    _count(_Call(0, 0, 0), task, evaluation, buffer)
+    _count(_Call(queries[0], 0, 0), task, evaluation, choices, buffer)
     started = time.perf_counter()
-    _count(_Call(weights.d_vocab // 2, 0, sample), task, evaluation, buffer)
+    _count(_Call(queries[len(queries) // 2], 0, sample), task, evaluation, choices, buffer)
     elapsed = time.perf_counter() - started
     try:
-        return float(elapsed / sample / threads * float(prefixes * weights.d_vocab))
+        return float(elapsed / sample / threads * float(prefixes * len(queries)))
     except OverflowError:
         return math.inf
 
 
-def _calls(weights: Weights) -> Iterator[_Call]:
-    prefixes = weights.d_vocab ** (weights.n_ctx - 2)
-    step = max(1, _COMPARISONS_PER_CALL // (weights.d_vocab * weights.d_vocab_out))
-    for query in range(weights.d_vocab):
+def _calls(choices: Choices, n_out: int) -> Iterator[_Call]:
+    prefixes, step = choices.prefixes, max(1, _COMPARISONS_PER_CALL // (choices.n_last * n_out))
+    for query in choices.queries:
         for start in range(0, prefixes, step):
             yield _Call(query, start, min(start + step, prefixes))
 
 
-def _count(call: _Call, task: AbstractTask, e: Evaluation, buffer: np.ndarray) -> tuple[int, int]:
+def _count(call: _Call, task: AbstractTask, e: Evaluation, choices: Choices, buffer: np.ndarray) -> tuple[int, int]:
     require_ieee754()  # per thread
     machine = task.automaton
     labelling = (machine.transitions, machine.labels, machine.start)
-    correct, uncertain = kernels.count_query(e, labelling, call.query, call.start, call.stop, buffer)
+    which = (choices.tokens, choices.sizes, choices.last)
+    correct, uncertain = kernels.count_query(e, labelling, which, call.query, call.start, call.stop, buffer)
     return int(correct), int(uncertain)
-
-
-def _decode(codes: list[int], d_vocab: int, n_ctx: int) -> np.ndarray:
-    """Sequence numbers (first position most significant) to rows of tokens."""
-    powers = [d_vocab ** (n_ctx - 1 - i) for i in range(n_ctx)]
-    rows = [[code // power % d_vocab for power in powers] for code in codes]
-    return np.array(rows, dtype=np.int64).reshape(len(codes), n_ctx)
 
 
 def _decide_exactly(weights: Weights, task: AbstractTask, sequences: np.ndarray, budget: Budget | None = None) -> ExactCount:

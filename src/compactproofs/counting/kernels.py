@@ -15,14 +15,15 @@ CORRECT, WRONG, UNCERTAIN = 1, 0, 2
 
 @kernel
 @no_type_check
-def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: int, uncertain: Any) -> tuple[int, int]:
-    """Evaluate all sequences with one query token and prefixes start..stop-1 (base-d_vocab numbers, first position highest).
+def count_query(evaluation: Any, labelling: Any, choices: Any, query: int, start: int, stop: int, uncertain: Any) -> tuple[int, int]:
+    """Evaluate all sequences with one query token and prefixes start..stop-1 (numbers in a mixed base, first position highest).
 
-    Returns how many are certainly correct and how many are uncertain; the codes (prefix * d_vocab + last free token) of the
-    first uncertain ones are written to `uncertain`. Needs at least one free position. `labelling` is (transitions, labels, first state) of
-    the task's automaton.
+    Returns how many are certainly correct and how many are uncertain; the codes (prefix * n_last + number of the last free token) of the
+    first uncertain ones are written to `uncertain`. `labelling` is (transitions, labels, first state) of the task's automaton. `choices` is
+    (tokens, sizes, last): position i may have any of tokens[i, : sizes[i]], `last` is the last position before the query that has a
+    choice, and those behind it have one token each.
 
-    The last free position is the innermost, vectorised loop: for a fixed prefix, every output is compared with a cut just below
+    That last free position is the innermost, vectorised loop: for a fixed prefix, every output is compared with a cut just below
     the label's score, for all tokens at once. Exactly one output (the label itself) above the cut means certainly correct.
     """
     attention = evaluation.attention[query]
@@ -30,24 +31,30 @@ def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: i
     tolerance, floor = evaluation.tolerance, evaluation.floor
     transitions, labels, start_state = labelling
     n_ctx = attention.shape[0]
-    d_vocab = attention.shape[1]
+    allowed, sizes, last = choices
     sheets, _, n_out = EVOU.shape
-    n_prefix = n_ctx - 2
-    last = n_ctx - 2
+    n_prefix = last
+    n_last = sizes[last]
 
-    prefix_terms = np.empty((n_prefix, d_vocab, n_out))
+    prefix_terms = np.empty((n_prefix, allowed.shape[1], n_out))
     for i in range(n_prefix):
-        for t in range(d_vocab):
+        for j in range(sizes[i]):
+            t = allowed[i, j]
             for o in range(n_out):
-                prefix_terms[i, t, o] = attention[i, t] * ((EVOU[i % sheets, t, o] + PVOU[i, o]) + EU[query, o])
-    last_terms = np.empty((n_out, d_vocab))
-    for o in range(n_out):
-        for t in range(d_vocab):
-            last_terms[o, t] = attention[last, t] * ((EVOU[last % sheets, t, o] + PVOU[last, o]) + EU[query, o])
-    last_labels = np.empty((transitions.shape[0], d_vocab), np.int64)
-    for s in range(transitions.shape[0]):
-        for t in range(d_vocab):
-            last_labels[s, t] = labels[transitions[transitions[s, t], query]]
+                prefix_terms[i, j, o] = attention[i, t] * ((EVOU[i % sheets, t, o] + PVOU[i, o]) + EU[query, o])
+    last_attention = np.empty(n_last)
+    last_terms = np.empty((n_out, n_last))
+    last_labels = np.empty((transitions.shape[0], n_last), np.int64)
+    for j in range(n_last):
+        t = allowed[last, j]
+        last_attention[j] = attention[last, t]
+        for o in range(n_out):
+            last_terms[o, j] = attention[last, t] * ((EVOU[last % sheets, t, o] + PVOU[last, o]) + EU[query, o])
+        for s in range(transitions.shape[0]):
+            z = transitions[s, t]
+            for i in range(last + 1, n_ctx - 1):
+                z = transitions[z, allowed[i, 0]]
+            last_labels[s, j] = labels[transitions[z, query]]
 
     sums = np.empty((n_prefix + 1, n_out))
     mass = np.empty(n_prefix + 1)
@@ -55,42 +62,48 @@ def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: i
     for o in range(n_out):
         sums[0, o] = attention[n_ctx - 1, query] * ((EVOU[(n_ctx - 1) % sheets, query, o] + PVOU[n_ctx - 1, o]) + EU[query, o])
     mass[0] = attention[n_ctx - 1, query]
+    for i in range(last + 1, n_ctx - 1):
+        t = allowed[i, 0]
+        for o in range(n_out):
+            sums[0, o] += attention[i, t] * ((EVOU[i % sheets, t, o] + PVOU[i, o]) + EU[query, o])
+        mass[0] += attention[i, t]
     state[0] = start_state
     tokens = np.zeros(n_prefix, np.int64)
     remainder = start
     for i in range(n_prefix - 1, -1, -1):
-        tokens[i] = remainder % d_vocab
-        remainder //= d_vocab
+        tokens[i] = remainder % sizes[i]
+        remainder //= sizes[i]
 
-    cut = np.empty(d_vocab)
-    above = np.empty(d_vocab, np.int64)
+    cut = np.empty(n_last)
+    above = np.empty(n_last, np.int64)
     correct = 0
     n_uncertain = 0
     valid = 0  # sums[0..valid] belong to the current tokens
     for prefix in range(start, stop):
         for i in range(valid, n_prefix):
-            t = tokens[i]
+            j = tokens[i]
+            t = allowed[i, j]
             for o in range(n_out):
-                sums[i + 1, o] = sums[i, o] + prefix_terms[i, t, o]
+                sums[i + 1, o] = sums[i, o] + prefix_terms[i, j, o]
             mass[i + 1] = mass[i] + attention[i, t]
             state[i + 1] = transitions[state[i], t]
         total = sums[n_prefix]
         label_row = last_labels[state[n_prefix]]
-        for t in range(d_vocab):
+        for t in range(n_last):
             label = label_row[t]
-            threshold = tolerance * (mass[n_prefix] + attention[last, t]) + floor
+            threshold = tolerance * (mass[n_prefix] + last_attention[t]) + floor
             cut[t] = (total[label] + last_terms[label, t]) - threshold
             above[t] = 0
         for o in range(n_out):
             base = total[o]
-            for t in range(d_vocab):
+            for t in range(n_last):
                 above[t] += base + last_terms[o, t] >= cut[t]
-        for t in range(d_vocab):
+        for t in range(n_last):
             if above[t] == 1:
                 correct += 1
                 continue
             label = label_row[t]
-            threshold = tolerance * (mass[n_prefix] + attention[last, t]) + floor
+            threshold = tolerance * (mass[n_prefix] + last_attention[t]) + floor
             high = (total[label] + last_terms[label, t]) + threshold
             certainly_wrong = False
             for o in range(n_out):
@@ -99,13 +112,13 @@ def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: i
                     break
             if not certainly_wrong:
                 if n_uncertain < uncertain.shape[0]:
-                    uncertain[n_uncertain] = prefix * d_vocab + t
+                    uncertain[n_uncertain] = prefix * n_last + t
                 n_uncertain += 1
         valid = n_prefix
         while valid > 0:
             valid -= 1
             tokens[valid] += 1
-            if tokens[valid] < d_vocab:
+            if tokens[valid] < sizes[valid]:
                 break
             tokens[valid] = 0
     return correct, n_uncertain

@@ -6,6 +6,7 @@ import numpy as np
 
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.brute_force import ExactCount, Progress, decide, duration
+from compactproofs.counting.choices import Choices
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import prepare
 from compactproofs.model.weights import Weights
@@ -36,12 +37,12 @@ def sample(
     check_fits(task, weights)
     if samples < 1:
         raise ValueError(f"samples={samples} must be at least 1")
-    evaluation = prepare(weights)
+    evaluation, choices = prepare(weights), Choices.of(task)
 
     def run(batch: int) -> ExactCount:
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
         size = min(_BATCH, samples - batch * _BATCH)
-        return decide(weights, task, evaluation, generator.integers(0, task.d_vocab, size=(size, task.n_ctx)))
+        return decide(weights, task, evaluation, choices.drawn(generator, size))
 
     correct = undecided = exactly = done = 0
     budget = Budget(seconds)

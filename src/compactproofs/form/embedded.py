@@ -164,12 +164,12 @@ def normed(x: Any, norm: Norm | None) -> Any:
 
 
 def _readout(network: Network, T: dict[str, Any]) -> Any:
-    """W_U with what a final norm does besides dividing by a positive number."""
+    """W_U with what a final norm does besides dividing by a positive number; times d_model, to subtract the mean without dividing."""
     norm, W = network.norm_final, T["W_U"]
     if norm is None:
         return W
     W = W if norm.weight is None else T["norm_final.weight"][:, None] * W
-    return W - W.mean(axis=0) if norm.kind is NormKind.LN else W
+    return W * float(network.d_model) - W.sum(axis=0) if norm.kind is NormKind.LN else W
 
 
 def _above(W: Any, bias: Any, arithmetic: AbstractArithmetic) -> Any:

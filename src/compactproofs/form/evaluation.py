@@ -47,7 +47,7 @@ class Evaluation(NamedTuple):
     """Tables for compiled functions and the error bound that makes their comparisons proofs."""
 
     attention: Float[np.ndarray, "d_vocab_q n_ctx d_vocab_k"]
-    """A~[q, i, t]: unnormalised attention, largest entry per query 1."""
+    """A~[q, i, t]: unnormalised attention, relative to the largest score of a token plus that of a position."""
     EVOU: Float[np.ndarray, "sheets d_vocab_k d_vocab_out"]
     """Midpoints of EVOU: one sheet for all positions, or one for each."""
     PVOU: Float[np.ndarray, "n_ctx d_vocab_out"]
@@ -74,7 +74,8 @@ def prepare(weights: Model, margin: np.ndarray | None = None) -> Evaluation:
     v, out = weights.d_vocab, weights.d_vocab_out
     scores = EQKE.reshape(v, -1, v) + EQKP[:, :, None]
     with np.errstate(invalid="ignore"):
-        attention = exp_approximation(scores - scores.max(axis=(1, 2), keepdims=True))
+        tops = EQKE.max(axis=1) + EQKP.max(axis=1)
+        attention = exp_approximation(scores - tops[:, None, None])
 
     exponent_error = _radius(tables.EQKE, tables.EQKP) + 4 * UNIT_ROUNDOFF * _magnitude(tables.EQKE, tables.EQKP)
     bracket_error = _radius(tables.EVOU, tables.PVOU, tables.EU)

@@ -114,11 +114,12 @@ class Engine:
 
     def _portions(self, label: int) -> list[list[int]]:
         """The queries of a label in portions that take about a tenth of a second each, so that a proof can be stopped between them."""
-        n, k = len(self.cells[label].totals), self.weights.n_ctx
-        terms = n * k * self.weights.d_vocab_out
-        size = max(1, min(int(0.1 / (terms * SECONDS_PER_TERM)), n if k <= 5 else 8))  # counting takes the longer
-        size = size if self.question.masses is None else 1
-        return [list(range(start, min(start + size, n))) for start in range(0, n, size)]
+        totals, k = self.cells[label].totals, self.weights.n_ctx
+        queries = [q for q, total in enumerate(totals) if total > 0]
+        terms = len(totals) * k * self.weights.d_vocab_out
+        size = max(1, min(int(0.1 / (terms * SECONDS_PER_TERM)), len(totals) if k <= 5 else 8))  # counting takes the longer
+        size = size if self.question.uniform else 1
+        return [queries[start : start + size] for start in range(0, len(queries), size)]
 
     def look_at(self, chosen: Iterable[tuple[int, int]], effort: Effort, budget: Budget) -> None:
         """Look at the given (label, query number) pairs."""
@@ -138,7 +139,7 @@ class Engine:
         subject, totals = self.subjects[label], [self.cells[label].totals[query] for query in queries]
         unit = int(unit_exponents(for_queries(subject, np.array(queries[:1]))).sum())  # the same for all, or one query at a time
         small = fraction_of(self.question.total, effort.ignore) // max(1, self.weights.d_vocab) >> unit
-        most = effort.most if self.question.masses is None and unit == 0 else 0
+        most = effort.most if self.question.uniform and unit == 0 else 0
         tries = Tries(effort.steps, 0 if most else effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper)
         about = np.array([min(total >> unit, _MOST) for total in totals], dtype=np.int64)
         sizes = rooms(tries, self.weights.d_vocab_out, self.weights.n_ctx, len(subject.tokens))

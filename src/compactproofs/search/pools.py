@@ -43,14 +43,15 @@ def find_factors(weights: Model, *, weighted: bool, pooled: bool) -> Factors:
 
 def find_pools(direct: np.ndarray, factors: Factors, subject: Subject, pools: int) -> list[np.ndarray]:
     """Pools of token numbers of about equal size: queries with a similar direct path together. 0: every query by itself."""
-    n = len(subject.tokens)
+    occurring = np.flatnonzero(subject.masses[-1] > 0)  # as queries
+    n = len(occurring)
     if pools == 0 or n == 0:
-        return [np.array([q]) for q in range(n)]
+        return [np.array([q]) for q in occurring]
     with np.errstate(all="ignore"):
         others = np.arange(direct.shape[1]) != subject.label
         w = 1.0 if factors.output_weights is None else factors.output_weights[subject.label].astype(np.float64)
         harm = ((direct - direct[:, [subject.label]]) * w)[:, others].max(axis=1, initial=-np.inf)
-    order = np.argsort(np.nan_to_num(harm[subject.tokens]), kind="stable")
+    order = occurring[np.argsort(np.nan_to_num(harm[subject.tokens[occurring]]), kind="stable")]
     numbers = np.arange(n) * pools // n
     return [np.sort(order[numbers == number]) for number in np.unique(numbers)]
 

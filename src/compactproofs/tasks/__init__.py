@@ -1,26 +1,32 @@
 """Tasks: what the right output is."""
 
 import math
+from collections.abc import Sequence
 
 from compactproofs.errors import ModelError, TaskError
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
 
-__all__ = ["AbstractTask", "LabellingAutomaton", "MaxOfK", "check_fits", "task_for"]
+__all__ = ["AbstractTask", "Framed", "LabellingAutomaton", "MaxOfK", "check_fits", "task_for"]
 
 _TASKS = {"max": MaxOfK}
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 
 
-def task_for(weights: Model, spec: str = "max") -> AbstractTask:
-    """The task named `spec`, sized for the model."""
+def task_for(weights: Model, spec: str = "max", *, prefix: Sequence[int] = (), suffix: Sequence[int] = ()) -> AbstractTask:
+    """The task named `spec`, sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last positions."""
     require_weights(weights)
     if spec not in _TASKS:
         raise TaskError(f"unknown task {spec!r}; known tasks: {', '.join(sorted(_TASKS))}")
-    task = _TASKS[spec](n_ctx=weights.n_ctx, d_vocab=weights.d_vocab)
+    free = weights.n_ctx - len(prefix) - len(suffix)
+    if free < 1:
+        raise TaskError(f"{len(prefix) + len(suffix)} fixed tokens leave no place among the model's n_ctx={weights.n_ctx} positions")
+    task: AbstractTask = _TASKS[spec](n_ctx=free, d_vocab=weights.d_vocab)
+    task = Framed(task, tuple(prefix), tuple(suffix)) if prefix or suffix else task
     check_fits(task, weights)
     return task
 
@@ -51,12 +57,12 @@ def check_fits(task: AbstractTask, weights: Model) -> None:
     if task.automaton.transitions.shape[1] != task.d_vocab:
         raise TaskError(f"the task's automaton reads {task.automaton.transitions.shape[1]} tokens, the task has d_vocab={task.d_vocab}")
     require_countable(task.n_ctx, task.d_vocab)
-    largest = int(task.automaton.labels.max())
+    largest = max(task.labels)
     if largest >= weights.d_vocab_out:
         raise TaskError(
             f"the task has a label {largest}, but the model has only d_vocab_out={weights.d_vocab_out} outputs for its {weights.d_vocab} "
-            "tokens. If tokens without an output (a BOS, a separator, '=') are never among the inputs, save the model without their rows "
-            "of W_E; tokens that stand at fixed places are not supported yet"
+            "tokens. Tokens without an output (a BOS, a separator, '=') that stand at fixed places are given with --prefix and --suffix "
+            "(in Python task_for(weights, prefix=..., suffix=...)); if they never occur, save the model without their rows of W_E"
         )
 
 

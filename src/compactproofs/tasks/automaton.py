@@ -7,6 +7,7 @@ counting programmes work on the automaton alone and never ask which task it is.
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,8 +86,8 @@ def _counted(row: Int[np.ndarray, "d_vocab"]) -> tuple[list[int], list[int]]:
 class AbstractTask(ABC):
     """What a proof needs to know about a task.
 
-    Law: `automaton.label(x)` is the right output of every sequence x of `n_ctx` tokens below `d_vocab`, and
-    `sum(automaton.label_totals(n_ctx).values()) == total == d_vocab ** n_ctx`.
+    Law: `automaton.label(x)` is the right output of every sequence x of `n_ctx` tokens below `d_vocab` that `allowed` admits; `total` is
+    the number of these sequences.
     """
 
     n_ctx: int
@@ -108,8 +109,20 @@ class AbstractTask(ABC):
         """The labelling automaton."""
 
     @cached_property
+    def allowed(self) -> np.ndarray | None:
+        """(n_ctx, d_vocab): booleans, which token may stand where; None if every token may stand everywhere."""
+        return None
+
+    @cached_property
     def sha256(self) -> str:
         """Names the task: two tasks with the same hash ask the same question."""
+        if self.allowed is None:
+            return self.automaton_sha256
+        return hashlib.sha256(f"{self.automaton_sha256}\n".encode("ascii") + self.allowed.tobytes()).hexdigest()
+
+    @cached_property
+    def automaton_sha256(self) -> str:
+        """Names the labels of all sequences, whether they are allowed or not."""
         a = self.automaton
         header = f"compactproofs-task-1\nn_ctx {self.n_ctx}\nstates {a.n_states}\ntokens {self.d_vocab}\nstart {a.start}\n"
         digest = hashlib.sha256(header.encode("ascii"))
@@ -120,7 +133,15 @@ class AbstractTask(ABC):
     @property
     def labels(self) -> list[int]:
         """Labels that some sequence carries, ascending."""
-        return list(self.automaton.label_totals(self.n_ctx))
+        return sorted({int(self.automaton.labels[state]) for state in self._last_states()})
+
+    def _last_states(self) -> set[int]:
+        """The states in which some sequence ends."""
+        states, transitions = {self.automaton.start}, self.automaton.transitions
+        for i in range(self.n_ctx):
+            moves = transitions[sorted(states)]
+            states = set((moves if self.allowed is None else moves[:, self.allowed[i]]).ravel().tolist())
+        return states
 
     def label_automaton(self, label: int) -> LabelAutomaton:
         """The smallest automaton that accepts the sequences of one label."""
@@ -130,7 +151,7 @@ class AbstractTask(ABC):
     @property
     def total(self) -> int:
         """Number of input sequences, all equally likely."""
-        return int(self.d_vocab**self.n_ctx)
+        return int(self.d_vocab**self.n_ctx) if self.allowed is None else math.prod(self.allowed.sum(axis=1).tolist())
 
     @property
     def total_in_words(self) -> str:

@@ -23,7 +23,7 @@ _LARGEST_MASS = 1 << 40
 class Question:
     """How much of the inputs does the network answer right, `by` the margin?
 
-    Law: the mass of a sequence is the product of masses[i, x_i]; with `masses` None every sequence has mass 1.
+    Law: the mass of a sequence is the product of masses[i, x_i]; with `masses` None every sequence that the task allows has mass 1.
     """
 
     task: AbstractTask
@@ -34,6 +34,8 @@ class Question:
     semantics: str = REAL
 
     def __post_init__(self) -> None:
+        if self.masses is None and self.task.allowed is not None:
+            object.__setattr__(self, "masses", self.task.allowed.astype(np.int64))
         if self.masses is None:
             return
         masses = np.asarray(self.masses)
@@ -42,6 +44,8 @@ class Question:
             raise TaskError(f"masses of shape {masses.shape} and type {masses.dtype}; expected integers, (n_ctx, d_vocab) = {sizes}")
         if masses.min() < 0 or not all(0 < sum(row) <= _LARGEST_MASS for row in masses.tolist()):
             raise TaskError(f"masses must not be negative, and those of a position must add up to something, at most {_LARGEST_MASS}")
+        if self.task.allowed is not None and bool((masses > 0)[~self.task.allowed].any()):
+            raise TaskError("a token has a mass at a position where the task does not allow it")
         own = masses.astype(np.int64)
         own.setflags(write=False)
         object.__setattr__(self, "masses", own)
@@ -49,11 +53,16 @@ class Question:
     @cached_property
     def sha256(self) -> str:
         """Names the question: the task, the masses, and what the theorem is about."""
-        digest = hashlib.sha256(f"compactproofs-question-1\n{self.task.sha256}\n{self.semantics}\n".encode("ascii"))
+        digest = hashlib.sha256(f"compactproofs-question-1\n{self.task.automaton_sha256}\n{self.semantics}\n".encode("ascii"))
         digest.update(b"uniform" if self.masses is None else self.masses.astype("<i8").tobytes())
         if self.margin is not None and self.semantics == REAL:
             digest.update(np.asarray(self.margin, dtype="<f8").tobytes())
         return digest.hexdigest()
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether every sequence has mass 1, or none."""
+        return self.masses is None or bool((self.masses <= 1).all())
 
     @cached_property
     def total(self) -> int:

@@ -72,9 +72,9 @@ def test_exact(words):
     numbers = np.frombuffer(data, dtype="<f4")
     if not np.isfinite(numbers).all():
         with pytest.raises(checker.MalformedError, match="not a number"):
-            checker.exact("W_E", 1, len(words), data)
+            checker.exact("W_E", (1, len(words)), data)
         return
-    found = checker.exact("W_E", 1, len(words), data)
+    found = checker.exact("W_E", (1, len(words)), data)
     assert [x / 2**found.scale for x in found.rows[0]] == numbers.astype(float).tolist()
 
 

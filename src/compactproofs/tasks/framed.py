@@ -1,0 +1,94 @@
+"""Sequences between fixed tokens: a BOS before them, an "=" after them, separators. The task is about what stands between.
+
+A fixed token is a position with one token. It does not occur elsewhere, and the labelling automaton passes over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from compactproofs.errors import TaskError
+from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+
+
+@dataclass(frozen=True)
+class Framed(AbstractTask):
+    """The task `inner` on tokens that stand between `prefix` and `suffix`.
+
+    Example:
+        >>> from compactproofs.tasks import MaxOfK
+        >>> task = Framed(MaxOfK(n_ctx=2, d_vocab=5), prefix=(4,), suffix=(3,))
+        >>> task.n_ctx, task.total, task.inputs_in_words
+        (4, 9, 'sequences of 2 tokens from 0 to 2, after the fixed token 4 and before the fixed token 3,')
+    """
+
+    inner: AbstractTask
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for token in self.fixed:
+            if not 0 <= token < self.d_vocab:
+                raise TaskError(f"the fixed token {token} is none of the model's tokens, 0 to {self.d_vocab - 1}")
+        if self.inner.allowed is not None:
+            raise TaskError("fixed tokens around fixed tokens: give them together")
+        if len(self.fixed) == self.d_vocab:
+            raise TaskError("every token is a fixed token, so there is nothing to ask about")
+
+    @property
+    def fixed(self) -> tuple[int, ...]:
+        """The tokens that stand at fixed places, ascending."""
+        return tuple(sorted({*self.prefix, *self.suffix}))
+
+    @property
+    def n_ctx(self) -> int:  # type: ignore[override]
+        return len(self.prefix) + self.inner.n_ctx + len(self.suffix)
+
+    @property
+    def d_vocab(self) -> int:  # type: ignore[override]
+        return self.inner.d_vocab
+
+    @property
+    def spec(self) -> str:
+        return self.inner.spec
+
+    @property
+    def title(self) -> str:
+        return self.inner.title
+
+    @cached_property
+    def automaton(self) -> LabellingAutomaton:
+        inner = self.inner.automaton
+        transitions = np.array(inner.transitions)
+        transitions[:, list(self.fixed)] = np.arange(inner.n_states)[:, None]
+        return LabellingAutomaton(transitions, inner.labels, inner.start)
+
+    @cached_property
+    def allowed(self) -> np.ndarray:
+        allowed = np.ones((self.n_ctx, self.d_vocab), dtype=bool)
+        allowed[:, list(self.fixed)] = False
+        for i, token in [*enumerate(self.prefix), *enumerate(self.suffix, self.n_ctx - len(self.suffix))]:
+            allowed[i] = np.arange(self.d_vocab) == token
+        allowed.setflags(write=False)
+        return allowed
+
+    @property
+    def inputs_in_words(self) -> str:
+        free = sorted(set(range(self.d_vocab)) - set(self.fixed))
+        last = free[-1]
+        gaps = [token for token in self.fixed if token < last]
+        but = f" but {', '.join(map(str, gaps))}" if gaps else ""
+        places = [
+            f"{word} the fixed token{'s' if len(tokens) > 1 else ''} {' '.join(map(str, tokens))}"
+            for word, tokens in (("after", self.prefix), ("before", self.suffix))
+            if tokens
+        ]
+        return f"sequences of {self.inner.n_ctx} tokens from {free[0]} to {last}{but}, {' and '.join(places)},"
+
+    @property
+    def total_in_words(self) -> str:
+        power = f"{self.d_vocab - len(self.fixed)}^{self.inner.n_ctx}"
+        return f"{power} = {self.total}" if self.total < 10**50 else power
