@@ -153,7 +153,7 @@ def test_the_tolerance_covers_the_true_rounding_error(seed):
     for tokens in product(range(4), repeat=3):
         query = tokens[-1]
         mass = sum(e.attention[query, i, t] for i, t in enumerate(tokens))
-        sums = sum(e.attention[query, i, t] * (e.EVOU[t] + e.PVOU[i] + e.EU[query]) for i, t in enumerate(tokens))
+        sums = sum(e.attention[query, i, t] * (e.EVOU[0, t] + e.PVOU[i] + e.EU[query]) for i, t in enumerate(tokens))
         exact = oracle.logits(weights, tokens)
         for o in range(4):
             true_difference = float((exact[o] - exact[0]).mid())

@@ -1,0 +1,176 @@
+"""Norms before attention, biases, rotary positions, ALiBi, no positions: exact in the form, so every threshold strategy proves the truth.
+
+The truth comes from `network_oracle`, which shares no code with the package.
+"""
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+import network_oracle
+import networks
+from compactproofs import check, prove, verify
+from compactproofs.arrays.interval import Interval
+from compactproofs.errors import UnsupportedError
+from compactproofs.form.embedded import embedded, require_affine
+from compactproofs.form.tables import interval_circuits
+from compactproofs.model.kinds import as_network, simplest
+from compactproofs.model.weights import Weights
+from compactproofs.strategies.registry import all_strategies, strategy
+from compactproofs.strategies.threshold import Tabled
+from compactproofs.tasks import task_for
+
+NAMED = [
+    strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")
+]
+TABLED = [s for s in all_strategies() if isinstance(s, Tabled)]
+
+MODELS = {
+    **dict(networks.affine_networks(seeds=(0, 1), scales=(1.0,))),
+    **dict(networks.affine_networks(seeds=(2,), scales=(0.05, 5.0))),
+    **{f"{kind}, mostly right": networks.mostly_right_network(0, kind) for kind in networks.MOSTLY_RIGHT},
+    "tied outputs, LN": networks.tied_outputs(networks.random_network(3, 1.0, **networks.AFFINE["LNPre, all biases"])),
+    "tied outputs, rotary": networks.tied_outputs(networks.random_network(3, 1.0, **networks.AFFINE["rotary"])),
+}
+
+EXTREME = dict(networks.affine_networks(seeds=(4,), scales=(1e-30, 1e-12, 1e4, 1e18)))
+"""Weights that overflow, underflow or saturate: nothing need be proven, and nothing false may be."""
+
+
+@cache
+def truth(name):
+    return network_oracle.count_correct((MODELS | EXTREME)[name])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_named_threshold_strategy_encloses_the_truth(name):
+    for chosen in NAMED:
+        proof = prove(MODELS[name], chosen, upper=True)
+        assert proof.status == "proven", proof.reason
+        assert proof.correct_at_least <= truth(name) <= proof.correct_at_most, chosen.label
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "scale 1" in name or "mostly" in name])
+def test_threshold_best_is_exact(name):
+    """As for models of the first edition: what is left is decided one by one."""
+    proof = prove(MODELS[name], upper=True)
+    assert proof.correct_at_least == truth(name) == proof.correct_at_most
+
+
+@pytest.mark.parametrize("name", [f"{kind}, mostly right" for kind in networks.MOSTLY_RIGHT])
+def test_every_combination_of_approximations_is_sound(name):
+    for chosen in TABLED:
+        assert prove(MODELS[name], chosen).correct_at_least <= truth(name), chosen.label
+
+
+@pytest.mark.parametrize("name", EXTREME)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_extreme_weights_prove_nothing_false(name):
+    for chosen in NAMED:
+        proof = prove(EXTREME[name], chosen, upper=True)
+        assert proof.correct_at_least <= truth(name) <= proof.correct_at_most, chosen.label
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "seed 1" in name or "mostly" in name or "tied" in name])
+def test_the_checker_accepts_what_is_proven_and_no_more(name):
+    for label in ("threshold-best", "threshold-cubic-pooled", "threshold-cubic"):
+        proof = prove(MODELS[name], label, upper=label == "threshold-best")
+        certificate = proof.certificate
+        checked = check(certificate, MODELS[name])
+        assert checked.accepted, checked.reason
+        assert proof.correct_at_least <= certificate.correct_at_least <= truth(name)
+        assert certificate.correct_at_most is None or truth(name) <= certificate.correct_at_most <= proof.correct_at_most
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "seed 0" in name])
+def test_verify_in_intervals_agrees_with_the_compiled_functions(name):
+    proof = prove(MODELS[name], "threshold-quartic")
+    by_arrays = verify(proof.ledger, MODELS[name], intervals=True).correct_at_least
+    assert proof.correct_at_least <= by_arrays <= truth(name)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "scale 5" in name or "seed 0" in name])
+def test_interval_tables_contain_the_logits(name):
+    """Up to the positive factor of a final norm: then their signs."""
+    network = MODELS[name]
+    tables, v, k = interval_circuits(network), network.d_vocab, network.n_ctx
+    scores = tables.EQKE.reshape(v, -1, v) + tables.EQKP[:, :, None]
+    values = tables.EVOU.reshape(-1, v, network.d_vocab_out) + tables.PVOU[:, None, :]
+    places = np.arange(k)
+    for x in list(product(range(v), repeat=k))[:: 5 if k > 2 else 1]:
+        own = scores[x[-1], places, list(x)]
+        weights = np.exp(own - own.max(axis=0))
+        mixed = (weights[:, None] * values[places, list(x)]).sum(axis=0) / weights.sum(axis=0) + tables.EU[x[-1]]
+        exact = network_oracle.logits(network, x)
+        for one, other in ((0, 1), (2, 5), (6, 3)):
+            difference, true = mixed[[one]] - mixed[[other]], exact[one] - exact[other]
+            if network.norm_final is None:
+                assert float(true.lower()) <= float(difference.upper[0]) and float(difference.lower[0]) <= float(true.upper())
+            else:
+                assert not (true > 0 and difference.upper[0] < 0) and not (true < 0 and difference.lower[0] > 0)
+
+
+def test_a_network_of_the_first_edition_is_a_special_case():
+    network = networks.random_network(5)
+    weights = simplest(network)
+    assert isinstance(weights, Weights) and as_network(weights) == network
+    one, other = (prove(model, "threshold-quartic", upper=True) for model in (network, weights))
+    assert (one.correct_at_least, one.correct_at_most, one.flops) == (other.correct_at_least, other.correct_at_most, other.flops)
+
+
+def test_with_biases_the_two_descriptions_prove_the_same():
+    network = networks.random_network(5, **networks.BIASES)
+    assert truth_of(network) == prove(network).correct_at_least == prove(simplest(network)).correct_at_least
+
+
+def truth_of(network):
+    return network_oracle.count_correct(network)
+
+
+@pytest.mark.parametrize("kind", networks.BLOCKS)
+def test_blocks_that_no_bound_is_about_are_infeasible_with_the_reason(kind):
+    network = networks.random_network(0, **networks.BLOCKS[kind])
+    with pytest.raises(UnsupportedError, match="one head and an affine readout"):
+        require_affine(network)
+    proof = prove(network)
+    assert proof.status == "infeasible" and "accuracy" in proof.reason and proof.correct_at_least == 0
+
+
+def test_the_papers_strategies_are_infeasible_for_networks_with_norms():
+    network = MODELS["LN before attention, seed 0, scale 1"]
+    for name in ("cubic", "subcubic/max_diff_exact/svd/envelope"):
+        proof = prove(network, name)
+        assert proof.status == "infeasible" and "threshold" in proof.reason
+
+
+def test_a_norm_that_divides_by_zero_proves_nothing():
+    """The same embedding in every coordinate, and no eps: the network is not defined there."""
+    network = networks.random_network(0, norm_1=networks.Norm("LN", 0.0), W_pos=None)
+    flat = replace(network, W_E=np.ones_like(network.W_E))
+    with np.errstate(all="ignore"):
+        assert isinstance(embedded_keys(flat), Interval)
+        proof = prove(flat, "threshold-quartic", upper=True)
+    assert proof.correct_at_least == 0 and proof.correct_at_most == proof.total
+
+
+def embedded_keys(network):
+    from compactproofs.arrays.arithmetic import Rigorous
+
+    return embedded(network, Rigorous()).keys
+
+
+@pytest.mark.parametrize(("prefix", "suffix"), [((4,), ()), ((), (0,)), ((4,), (1,))])
+@pytest.mark.parametrize("kind", ["LNPre, all biases", "rotary", "ALiBi"])
+def test_fixed_tokens_stand_at_their_places(kind, prefix, suffix):
+    network = networks.random_network(6, **networks.AFFINE[kind])
+    task = task_for(network, prefix=prefix, suffix=suffix)
+    free = [t for t in range(5) if t not in (*prefix, *suffix)]
+    n = 3 - len(prefix) - len(suffix)
+    sequences = [(*prefix, *x, *suffix) for x in product(free, repeat=n)]
+    true = network_oracle.count_correct(network, sequences, lambda x: max(x[len(prefix) : len(prefix) + n]))
+    proof = prove(network, task=task, upper=True)
+    assert (proof.correct_at_least, proof.correct_at_most, proof.total) == (true, true, len(sequences))
+    assert check(proof.certificate, network).accepted
