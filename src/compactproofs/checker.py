@@ -54,6 +54,7 @@ NO_LIMIT = 1 << 200
 MOST_WORK = 60 * 10**9  # Units of work that a check may take unless more is allowed. A unit is about a nanosecond: a minute in all.
 WORK_PER_BYTE = 64  # For so many units of work that are allowed, tables and histograms may take a byte of memory: a gigabyte in all.
 LARGE = 1 << 4096  # Witness integers stay below this.
+NORM_BITS, TURN_BITS = 200, 256  # Norms, cosines and sines are rounded to so many bits; any number is sound.
 
 
 class Verdict(Enum):
@@ -577,7 +578,7 @@ def normed(x: Exact, norm: Json, weight: Exact | None, bias: Exact | None, meter
         return x
     (e, t), d, rows, error = dyadic(norm[1]), len(x.rows[0]), [], 0
     size = x.bits + d.bit_length()
-    p = size + 200
+    p = size + NORM_BITS
     meter.multiply(3 * len(x.rows) * d + 10 * len(x.rows), p + t + x.scale)
     meter.hold(len(x.rows) * d, p)
     for row in x.rows:
@@ -610,7 +611,7 @@ def read_behind_norm(W_U: Exact, kind: str, weight: Exact | None) -> Exact:
 def turned(x: Exact, rotary: Json, positions: Row, meter: Meter) -> Exact:
     """Rows turned by their positions: coordinates j and j' of a pair by the angle i / base^(2 j / dim)."""
     dim, base, adjacent = rotary
-    half, p = dim // 2, 256
+    half, p = dim // 2, TURN_BITS
     meter.multiply(200 * half * len(set(positions)) + 4 * len(x.rows) * half, max(p + 64, x.bits))
     meter.hold(len(x.rows) * len(x.rows[0]), x.bits + p)
     turns = {i: [cos_sin(i, dyadic(base), j, half, p) for j in range(half)] for i in set(positions)}

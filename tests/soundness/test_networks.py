@@ -3,6 +3,7 @@
 The truth comes from `network_oracle`, which shares no code with the package.
 """
 
+import json
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -12,8 +13,9 @@ import pytest
 
 import network_oracle
 import networks
-from compactproofs import check, prove, verify
+from compactproofs import check, checker, prove, verify
 from compactproofs.arrays.interval import Interval
+from compactproofs.certificates.checking import network as raw_network
 from compactproofs.errors import UnsupportedError
 from compactproofs.form.embedded import embedded, require_affine
 from compactproofs.form.tables import interval_circuits
@@ -174,3 +176,32 @@ def test_fixed_tokens_stand_at_their_places(kind, prefix, suffix):
     proof = prove(network, task=task, upper=True)
     assert (proof.correct_at_least, proof.correct_at_most, proof.total) == (true, true, len(sequences))
     assert check(proof.certificate, network).accepted
+
+
+@pytest.mark.parametrize("bits", [2, 6, 12])
+@pytest.mark.parametrize("kind", ["LN before attention", "RMS before attention", "rotary", "rotary and LN", "LNPre, all biases"])
+def test_a_checker_that_rounds_coarsely_proves_less_and_nothing_false(kind, bits, monkeypatch):
+    """What is rounded is accounted for: with a handful of bits the checker finds less, and never more than the truth."""
+    network = networks.random_network(7, 0.7, **networks.AFFINE[kind])
+    proof = prove(network, upper=True)
+    content = json.loads(proof.certificate.data)
+    true = network_oracle.count_correct(network)
+    assert checker.proven(content, raw_network(network), checker.NO_LIMIT)[:2] == (true, true)
+    monkeypatch.setattr(checker, "NORM_BITS", bits)
+    monkeypatch.setattr(checker, "TURN_BITS", bits)
+    found = []
+    for side in ("lower", "upper"):
+        for part in content[side]:
+            try:
+                one = {**content, "lower": [], "upper": [], side: [_without_lists(part)]}
+                least, most, _ = checker.proven(one, raw_network(network), checker.NO_LIMIT)
+            except checker.RejectedError:  # an output might win, for all that it knows
+                least, most = 0, proof.total
+            found.append(least if side == "lower" else proof.total - most)
+    lower = sum(found[: len(content["lower"])])
+    assert lower <= true <= proof.total - sum(found[len(content["lower"]) :])
+
+
+def _without_lists(part):
+    leaves = [None if leaf is None else {**leaf, "listed": []} for leaf in part["leaves"]]
+    return {**part, "leaves": leaves}
