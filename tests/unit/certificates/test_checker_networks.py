@@ -126,3 +126,16 @@ def test_sums_of_terms_have_the_signs_of_logits(kind, error, monkeypatch):
                         decided += (above < 0) + (below > 0)
                         assert not (above < 0 and exact[o] >= exact[m]) and not (below >= 0 and exact[o] < exact[m])
     assert decided > 50 or error < 60
+
+
+@pytest.mark.parametrize("recency", [[[0]], [[-4, -2, 0]]])
+def test_attention_encloses_scores_that_are_off(recency):
+    """Ratios of attention, which is all that matters, with scores at the ends of what they may be."""
+    scores, added = checker.Exact([[5, -3, 2], [0, 0, 1]], 2, 3), checker.Exact(recency, 1)
+    low, high, _ = checker.attention(scores, (3, 2), added, 90, checker.Meter())
+    root, extra = (arb(3) / 2).sqrt(), recency[0] if len(recency[0]) > 1 else [0, 0, 0]
+    for row, least, most in zip(scores.rows, low, high, strict=True):
+        for i, j in product(range(3), repeat=2):
+            for s in (-1, 1) if i != j else ():
+                difference = arb(row[i] - row[j] + 2 * s * scores.error) / 4 / root + arb(extra[i] - extra[j]) / 2
+                assert arb(least[i]) <= difference.exp() * most[j] and difference.exp() * least[j] <= arb(most[i])
