@@ -15,7 +15,7 @@ CASES = {
     "cp.from_transformer_lens(None)": "not None",
     "cp.from_transformer_lens('x.pth')": "for the file 'x.pth' use load",
     "cp.prove(3)": "a int was given for a model; expected Weights",
-    "cp.accuracy('max-of-4')": "a str was given for a model; expected Weights, such as zoo('max-of-4') or load(path)",
+    "cp.accuracy('max-of-4')": "a str was given for a model; expected Weights or a Network, such as zoo('max-of-4') or load(path)",
     "cp.check('nowhere.json', 3)": "a int was given for a model",
     "cp.prove(w, 'cubic', Unhashable())": "",
 }

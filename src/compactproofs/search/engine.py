@@ -103,7 +103,7 @@ class Engine:
 
     def by_weight(self) -> list[int]:
         """Labels in the order of how much carries them, most first: what to look at while there is time."""
-        return sorted((label for label, c in self.cells.items() if c.totals), key=lambda label: -sum(self.cells[label].totals))
+        return sorted((label for label, c in self.cells.items() if any(c.totals)), key=lambda label: -sum(self.cells[label].totals))
 
     def look_at_labels(self, labels: Iterable[int], effort: Effort, budget: Budget) -> list[int]:
         """Look at every pair of the given labels, one label after the other; returns the labels that were done."""
