@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from compactproofs.model.weights import TENSOR_NAMES, Weights
 
 Model = Weights | Network
 """What `load` gives and `prove` takes."""
+
+_Kind = TypeVar("_Kind", Weights, Network)
 
 
 def as_network(weights: Model) -> Network:
@@ -43,7 +46,7 @@ def simplest(network: Network) -> Model:
     return Weights.from_mapping(widened, **options)
 
 
-def of_length(model: Model, n_ctx: int) -> Model:
+def of_length(model: _Kind, n_ctx: int) -> _Kind:
     """The network on sequences of n_ctx tokens: position embeddings beyond them are never read."""
     if n_ctx == model.n_ctx:
         return model
@@ -53,3 +56,11 @@ def of_length(model: Model, n_ctx: int) -> Model:
     if isinstance(model, Weights):
         return replace(model, W_pos=W_pos)
     return replace(model, W_pos=W_pos, n_ctx=n_ctx)
+
+
+def normalization_of(network: Network) -> str:
+    """In the words of `--normalization`, the norm before attention; `none` only if there is no other either."""
+    first = network.norm_1 or network.norm_2 or network.norm_final
+    if first is None:
+        return "none"
+    return str(first.kind) if first.weight is not None else f"{first.kind}Pre"

@@ -1,0 +1,113 @@
+"""Tensors and what a configuration says about them, put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from compactproofs.errors import ModelError
+from compactproofs.model.config import Interpretation, Told
+from compactproofs.model.kinds import Model, of_length, simplest
+from compactproofs.model.layouts import Recognised, require_seen
+from compactproofs.model.network import Mlp, Network, Norm, NormKind, Rotary
+from compactproofs.model.weights import Weights
+
+
+def assemble(recognised: Recognised, meaning: Interpretation, told: Told) -> Model:
+    """The simplest description of the network on sequences as long as was asked for."""
+    t = dict(recognised.tensors)
+    t.setdefault("W_U", t["W_E"].T)
+    about = list(meaning.assumptions)
+    if recognised.found.n_heads is None:
+        t = {**t, **_with_heads(t, meaning)}
+        if recognised.plain and meaning.n_heads > 1:
+            about.append(f"the {meaning.n_heads} heads are consecutive blocks of the columns of W_Q, W_K and W_V and of the rows of W_O")
+    t = {**t, **_ungrouped(t, meaning)}
+    if meaning.n_groups != meaning.n_heads:
+        about.append(f"the keys and values of {meaning.n_groups} groups are repeated for {meaning.n_heads} heads, which is the same function")
+    network = Network(
+        **{name: tensor for name, tensor in t.items() if "." not in name and name != "W_pos"},
+        **{name: _norm(t, name, meaning) for name in ("norm_1", "norm_2", "norm_final")},
+        mlp=None if meaning.act is None else Mlp(act=meaning.act, **_part(t, "mlp")),
+        W_pos=t["W_pos"] if meaning.positions.learned else None,
+        n_ctx=meaning.n_ctx,
+        rotary=meaning.positions.rotary,
+        alibi=meaning.positions.alibi,
+        score_divisor_squared=meaning.score_divisor_squared,
+        assumptions=tuple(about),
+    )
+    _require_tables(recognised.rotary, meaning.positions.rotary)
+    shorter = shortened(network, told.n_ctx)
+    for name, mask in recognised.masks.items():
+        require_seen(name, mask, meaning.n_ctx, shorter.n_ctx)
+    model = simplest(shorter)
+    return replace(model, rewritten=True) if meaning.monotone_output and isinstance(model, Weights) else model
+
+
+def shortened(model: Network, n_ctx: int | None) -> Network:
+    """The network on sequences of n_ctx tokens, with a sentence about it."""
+    if n_ctx is None or n_ctx == model.n_ctx:
+        return model
+    if n_ctx > model.n_ctx:
+        raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
+    about = f"sequences of {n_ctx} {'token' if n_ctx == 1 else 'tokens'}; the model reads up to {model.n_ctx}"
+    return replace(of_length(model, n_ctx), assumptions=(*model.assumptions, about))
+
+
+def _with_heads(t: dict[str, np.ndarray], meaning: Interpretation) -> dict[str, np.ndarray]:
+    """Heads that stand side by side get an axis."""
+    d_head = t["W_Q"].shape[1] // meaning.n_heads
+    split = {}
+    for x in "QKV":
+        n = meaning.n_heads if x == "Q" else meaning.n_groups
+        if t[f"W_{x}"].shape[1] != n * d_head:
+            raise ModelError(
+                f"W_{x} has {t[f'W_{x}'].shape[1]} columns; expected {n} times d_head={d_head}. If groups of heads share keys and values, "
+                "the configuration must say n_key_value_heads"
+            )
+        split[f"W_{x}"] = t[f"W_{x}"].reshape(-1, n, d_head).transpose(1, 0, 2)
+        if f"b_{x}" in t:
+            split[f"b_{x}"] = t[f"b_{x}"].reshape(n, d_head)
+    return {**split, "W_O": t["W_O"].reshape(meaning.n_heads, d_head, -1)}
+
+
+def _ungrouped(t: dict[str, np.ndarray], meaning: Interpretation) -> dict[str, np.ndarray]:
+    """Keys and values of each head: those of its group."""
+    names = [name for name in ("W_K", "W_V", "b_K", "b_V") if name in t]
+    for name in names:
+        if len(t[name]) != meaning.n_groups:
+            raise ModelError(
+                f"{name} has {len(t[name])} heads; expected {meaning.n_groups}. If groups of heads share keys and values, the "
+                "configuration must say n_key_value_heads"
+            )
+    if meaning.n_heads % meaning.n_groups:
+        raise ModelError(f"n_key_value_heads={meaning.n_groups} does not divide n_heads={meaning.n_heads}")
+    return {name: np.repeat(t[name], meaning.n_heads // meaning.n_groups, axis=0) for name in names}
+
+
+def _part(t: dict[str, np.ndarray], part: str) -> dict[str, np.ndarray]:
+    return {name.partition(".")[2]: tensor for name, tensor in t.items() if name.startswith(part + ".")}
+
+
+def _norm(t: dict[str, np.ndarray], name: str, meaning: Interpretation) -> Norm | None:
+    kind: NormKind | None = meaning.norms.final if name == "norm_final" else meaning.norms.inner
+    if kind is None or (name == "norm_2" and meaning.act is None):
+        return None
+    return Norm(kind, meaning.norms.eps, **_part(t, name))
+
+
+def _require_tables(tables: dict[str, np.ndarray], rotary: Rotary | None) -> None:
+    """Raise if the file's tables are certainly of other angles; that they are not more than roundings is an assumption that is stated."""
+    if tables and rotary is None:
+        raise ModelError(f"tensor rotary_{min(tables)}: the file has rotary embeddings, but positional_embedding_type is not rotary")
+    for name, table in tables.items():
+        assert rotary is not None
+        if table.ndim != 2 or table.shape[1] != rotary.dim or table.dtype not in (np.float32, np.float64):
+            raise ModelError(f"tensor rotary_{name} has shape {table.shape}; expected two axes, and rotary_dim={rotary.dim} columns")
+        position, half = np.arange(len(table))[:, None], np.arange(rotary.dim // 2) * 2 / rotary.dim
+        once = position / rotary.base**half
+        angles = np.repeat(once, 2, axis=1) if rotary.adjacent else np.hstack([once, once])
+        expected = np.sin(angles) if name == "sin" else np.cos(angles)
+        if not (np.abs(table - expected) <= 1e-5 * (1 + position)).all():
+            raise ModelError(f"tensor rotary_{name}: these are not the angles i / {rotary.base:g}^(2 j / {rotary.dim}), and others are not supported")
