@@ -25,7 +25,9 @@ def assemble(recognised: Recognised, meaning: Interpretation, told: Told) -> Mod
             about.append(f"the {meaning.n_heads} heads are consecutive blocks of the columns of W_Q, W_K and W_V and of the rows of W_O")
     t = {**t, **_ungrouped(t, meaning)}
     if meaning.n_groups != meaning.n_heads:
-        about.append(f"the keys and values of {meaning.n_groups} groups are repeated for {meaning.n_heads} heads, which is the same function")
+        about.append(
+            f"the keys and values of {meaning.n_groups} groups are repeated for {meaning.n_heads} heads, which is the same function"
+        )
     network = Network(
         **{name: tensor for name, tensor in t.items() if "." not in name and name != "W_pos"},
         **{name: _norm(t, name, meaning) for name in ("norm_1", "norm_2", "norm_final")},
@@ -110,4 +112,6 @@ def _require_tables(tables: dict[str, np.ndarray], rotary: Rotary | None) -> Non
         angles = np.repeat(once, 2, axis=1) if rotary.adjacent else np.hstack([once, once])
         expected = np.sin(angles) if name == "sin" else np.cos(angles)
         if not (np.abs(table - expected) <= 1e-5 * (1 + position)).all():
-            raise ModelError(f"tensor rotary_{name}: these are not the angles i / {rotary.base:g}^(2 j / {rotary.dim}), and others are not supported")
+            raise ModelError(
+                f"tensor rotary_{name}: these are not the angles i / {rotary.base:g}^(2 j / {rotary.dim}), and others are not supported"
+            )

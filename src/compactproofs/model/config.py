@@ -17,8 +17,7 @@ from compactproofs.errors import ModelError
 from compactproofs.model.fields import HARMLESS, MODELLED, REQUIRED, SIZE_FIELDS, agree, as_float, brief, integer, is_absent, parse_value
 from compactproofs.model.fields import require as require_fields
 from compactproofs.model.network import Activation
-from compactproofs.model.parts import NATIVE, NORMALIZATIONS, Found, Norms, Positions
-from compactproofs.model.parts import activation_of, norms_of, positions_of, soft_cap_of
+from compactproofs.model.parts import NATIVE, NORMALIZATIONS, Found, Norms, Positions, activation_of, norms_of, positions_of, soft_cap_of
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,7 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith("."))
 
 
-def load(
-    path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None, n_ctx: int | None = None
-) -> Model:
+def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None, n_ctx: int | None = None) -> Model:
     """Read a model from a `.safetensors` file, or from a `.pth`/`.pt` state dict (without executing anything in it).
 
     The result is `Weights` where one head, biases and learned positions are all there is, else a `Network`. The configuration is taken

@@ -30,13 +30,13 @@ def zoo_record(name: str) -> dict[str, Any]:
     return training_record(zoo_path(name))
 
 
-def resolve(model: str, *, n_heads: int | None = None, normalization: str | None = None) -> Weights:
+def resolve(model: str, *, n_heads: int | None = None, normalization: str | None = None, n_ctx: int | None = None) -> Model:
     """A model given on the command line: the name of a bundled model, or a file. The options are those of `load`."""
     if model in ZOO_NAMES:
-        return load(zoo_path(model), n_heads=n_heads, normalization=normalization)
+        return load(zoo_path(model), n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     if not Path(model).suffix and len(model) < 200 and not Path(model).exists():
         raise ModelError(f"no bundled model and no file is called {model!r}. Bundled models: {', '.join(ZOO_NAMES)}")
-    return load(model, n_heads=n_heads, normalization=normalization)
+    return load(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
 
 
 def zoo_path(name: str) -> Path:
