@@ -24,6 +24,10 @@ class InfeasibleError(CompactProofsError):
     """The computation is well defined but would take too long; the message estimates how long."""
 
 
+class UnsupportedError(InfeasibleError):
+    """The computation is not known for networks of this kind; the message says what stands in the way and what can be done."""
+
+
 class MissingExtraError(CompactProofsError):
     """An optional dependency is needed; the message names the extra that installs it."""
 

@@ -1,4 +1,4 @@
-"""Weights and a strategy in, a theorem out."""
+"""Model and a strategy in, a theorem out."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Literal
 
 from compactproofs.cores import available_cores
 from compactproofs.counting.brute_force import Progress
-from compactproofs.errors import InfeasibleError, StrategyError
-from compactproofs.model.weights import Weights
+from compactproofs.errors import InfeasibleError, StrategyError, UnsupportedError
+from compactproofs.model.kinds import Model
 from compactproofs.proof import Proof
-from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, Request
+from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.registry import DEFAULT
 from compactproofs.strategies.registry import strategy as strategy_named
@@ -29,7 +29,7 @@ DEFAULT_SECONDS = 60.0
 
 
 def prove(
-    weights: Weights,
+    weights: Model,
     strategy: str | AbstractStrategy = DEFAULT,
     task: AbstractTask | None = None,
     *,
@@ -66,7 +66,8 @@ def prove(
             bound = replace(bound, correct_at_most=correct_at_most(request))
     except InfeasibleError as error:
         reason = str(error)
-        bound = Bound(0, task.total if upper_for_all else None, "none")
+        length = ProofLength({}, 0, 0) if isinstance(error, UnsupportedError) else None
+        bound = Bound(0, task.total if upper_for_all else None, "none", length=length)
     if chosen.sound:
         request.shared.record(chosen.label, bound.correct_at_least, bound.correct_at_most)
     return Proof(
@@ -95,7 +96,7 @@ def prove(
 
 
 def prove_many(
-    weights: Weights,
+    weights: Model,
     strategies: Sequence[AbstractStrategy],
     task: AbstractTask | None = None,
     *,
@@ -133,7 +134,7 @@ def prove_many(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _theorem(weights: Weights, task: AbstractTask, bound: Bound) -> str:
+def _theorem(weights: Model, task: AbstractTask, bound: Bound) -> str:
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
     assumed = f" Assumed about the model: {'; '.join(weights.assumptions)}." if weights.assumptions else ""
     return (

@@ -26,6 +26,10 @@ class AbstractArithmetic(ABC):
     def inverse_sqrt(self, square: Fraction) -> Any:
         """1 / sqrt(square), as a scalar to multiply by."""
 
+    @abstractmethod
+    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> Any:
+        """An array of constants that lie between these."""
+
     def step(self, name: str) -> AbstractContextManager[None]:
         """Name a part of the proof; only counting FLOPs takes notice."""
         del name
@@ -46,6 +50,9 @@ class Float64(AbstractArithmetic):
     def inverse_sqrt(self, square: Fraction) -> float:
         return float(float(square) ** -0.5)
 
+    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return np.asarray(lower / 2 + upper / 2)
+
 
 @dataclass(frozen=True)
 class Rigorous(AbstractArithmetic):
@@ -57,6 +64,9 @@ class Rigorous(AbstractArithmetic):
     def inverse_sqrt(self, square: Fraction) -> Interval:
         lower, upper = inverse_sqrt_enclosure(square)
         return Interval(np.asarray(lower), np.asarray(upper))
+
+    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> Interval:
+        return Interval(lower, upper)
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,10 @@ class Counting(AbstractArithmetic):
     def inverse_sqrt(self, square: Fraction) -> Phantom:
         del square
         return Phantom((), self.counter)
+
+    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> Phantom:
+        del upper
+        return Phantom(lower.shape, self.counter)
 
     def step(self, name: str) -> AbstractContextManager[None]:
         return self.counter.step(name)

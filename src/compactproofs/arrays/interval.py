@@ -384,4 +384,5 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sort: _sort,
     np.concatenate: _joined(np.concatenate),
     np.stack: _joined(np.stack),
+    np.moveaxis: lambda x, source, target: _on_ends(x, lambda end: np.moveaxis(end, source, target)),
 }

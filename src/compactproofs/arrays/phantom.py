@@ -171,4 +171,5 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.concatenate: _joined(np.concatenate),
     np.stack: _joined(np.stack),
     np.shape: lambda x: x.shape,
+    np.moveaxis: lambda x, source, target: x._with(np.moveaxis(np.broadcast_to(np.zeros((), np.uint8), x.shape), source, target).shape),
 }

@@ -13,7 +13,9 @@ import numpy as np
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
 from compactproofs.bounds import row_spreads
-from compactproofs.model.weights import Weights
+from compactproofs.form.embedded import embedded
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 
 
 class DirectPath(StrEnum):
@@ -36,7 +38,7 @@ class DirectBound:
     """(d_vocab,): r."""
 
 
-def direct_bound(handling: DirectPath, weights: Weights, summary: np.ndarray, arithmetic: AbstractArithmetic) -> DirectBound:
+def direct_bound(handling: DirectPath, weights: Model, summary: np.ndarray, arithmetic: AbstractArithmetic) -> DirectBound:
     """Bound the direct path.
 
     Guarantee: EU[q, o] - EU[q, m] <= mu[o] - mu[m] + rest_upper[q] for all q, o, m.
@@ -44,9 +46,13 @@ def direct_bound(handling: DirectPath, weights: Weights, summary: np.ndarray, ar
     Cost: O(d_vocab d_model), or O(d_vocab^2 d_model) for the exact ones.
     Source: paper, "Subcubic proof", direct path.
     """
-    W_E, W_pos, W_U = (arithmetic.array(weights.tensors[name]) for name in ("W_E", "W_pos", "W_U"))
-    with arithmetic.step("embeddings"):
-        Eq = W_E + W_pos[-1]
+    if isinstance(weights, Network):
+        rows = embedded(weights, arithmetic)
+        Eq, W_U = rows.stream, rows.W_U
+    else:
+        W_E, W_pos, W_U = (arithmetic.array(weights.tensors[name]) for name in ("W_E", "W_pos", "W_U"))
+        with arithmetic.step("embeddings"):
+            Eq = W_E + W_pos[-1]
     with arithmetic.step("direct path"):
         return bound_rows(handling, Eq, W_U, summary)
 

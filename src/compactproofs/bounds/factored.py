@@ -15,6 +15,9 @@ because the maximum of a sum is at most the sum of the maxima (Theorem 3). If at
 bounds every w[o] G_o, and sum_i h(i, t_i) < 0 proves the sequence correct. Attention may be multiplied by a positive number for each
 query. Without pools the attention to tokens is relative to the query's largest; with pools it is relative to a token `centre` of the label,
 so that queries of a pool resemble each other. All hints (w, mu, centres, pools, directions) may be anything.
+
+Where position and token mix (`form.embedded`), r and the attention to tokens have a sheet for every position instead of one for all; below,
+the axis of sheets meets that of positions.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class Brackets:
     """r, s, p of some labels, for the tokens that occur with them."""
 
     r: Any
-    """(label, token)"""
+    """(label, sheet, token)"""
     s: Any
     """(label, query): the same tokens, as queries"""
     p: Any
@@ -56,9 +59,9 @@ class Attention:
     """Bounds on attention, up to a positive factor per query: exp(score - shift)."""
 
     lower: Any
-    """(q, t)"""
+    """(q, sheet, t)"""
     upper: Any
-    """(q, t); the very same object as `lower` if the scores are exact"""
+    """(q, sheet, t); the very same object as `lower` if the scores are exact"""
     positions: Any
     """(q, i)"""
 
@@ -76,7 +79,7 @@ class WeightedOutputs(AbstractOutputs):
     """A weight for each output of each label. Cost: O(d_vocab d_vocab_out) per label."""
 
     V: Any
-    """(t, o): EVOU + mu"""
+    """(sheet, t, o): EVOU + mu"""
     PVOU: Any
     direct: Direct
     weights: np.ndarray
@@ -86,7 +89,7 @@ class WeightedOutputs(AbstractOutputs):
     arithmetic: AbstractArithmetic
 
     def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
-        outputs = np.arange(self.V.shape[1])
+        sheets, n, outputs = self.V.shape[0], len(tokens), np.arange(self.V.shape[2])
         others = np.stack([outputs[outputs != label] for label in labels])
         w = np.take_along_axis(self.weights[labels], others, axis=1).astype(np.float64)
 
@@ -98,7 +101,7 @@ class WeightedOutputs(AbstractOutputs):
             return (differences * w[:, :, None]).max(axis=1)
 
         with self.arithmetic.step("token brackets"):
-            r = weighted_maximum(self.V[tokens])
+            r = weighted_maximum(self.V[:, tokens].reshape(sheets * n, -1)).reshape(-1, sheets, n)
         with self.arithmetic.step("position brackets"):
             p = weighted_maximum(self.PVOU)
         with self.arithmetic.step("query brackets"):
@@ -119,7 +122,7 @@ class RowMaxima(AbstractOutputs):
     PVOU: Any
     direct: Direct
     token_maxima: Any
-    """(token, label): the largest entry of a row of V, the label aside"""
+    """(sheet, token, label): the largest entry of a row of V, the label aside"""
     position_maxima: Any
     """(position, label): the same of PVOU"""
     query_maxima: Any
@@ -130,16 +133,17 @@ class RowMaxima(AbstractOutputs):
 
     @classmethod
     def of(cls, V: Any, PVOU: Any, direct: Direct, margin: np.ndarray | None, arithmetic: AbstractArithmetic) -> RowMaxima:
-        labels = np.arange(V.shape[1])
+        labels = np.arange(V.shape[2])
         with arithmetic.step("row maxima"):
-            tokens, positions = max_excluding_label(V, labels), max_excluding_label(PVOU, labels)
+            tokens = max_excluding_label(V.reshape(-1, len(labels)), labels).reshape(*V.shape)
+            positions = max_excluding_label(PVOU, labels)
             queries = None if direct.table is None else max_excluding_label(direct.table, labels)
         return cls(V, PVOU, direct, tokens, positions, queries, margin, arithmetic)
 
     def brackets(self, labels: np.ndarray, tokens: np.ndarray) -> Brackets:
         at = np.ix_(tokens, labels)
         with self.arithmetic.step("token brackets"):
-            r = (self.token_maxima[at] - self.V[at]).T
+            r = np.moveaxis((self.token_maxima[:, tokens] - self.V[:, tokens])[:, :, labels], 2, 0)
         with self.arithmetic.step("position brackets"):
             p = (self.position_maxima[:, labels] - self.PVOU[:, labels]).T
         with self.arithmetic.step("query brackets"):
@@ -166,10 +170,9 @@ def harms_by_query(b: Brackets, attention: Attention, tokens: np.ndarray, arithm
     Cost: O(labels tokens^2 n_ctx).
     """
     with arithmetic.step("harms"):
-        at = np.ix_(tokens, tokens)
-        upper = attention.upper[at][None, :, None, :]
-        lower = upper if attention.lower is attention.upper else attention.lower[at][None, :, None, :]
-        bracket = b.r[:, None, None, :] + (b.s[:, :, None] + b.p[:, None, :])[:, :, :, None]
+        upper = attention.upper[tokens][:, :, tokens][None]
+        lower = upper if attention.lower is attention.upper else attention.lower[tokens][:, :, tokens][None]
+        bracket = b.r[:, None] + (b.s[:, :, None] + b.p[:, None, :])[:, :, :, None]
         return attention.positions[tokens][None, :, :, None] * signed(bracket, lower, upper)
 
 
@@ -196,21 +199,22 @@ def harms_of_pools(
 ) -> Any:
     """h[label, pool, i, t]: each factor at its worst over the queries of the pool. At the last position each query has its own harm.
 
-    `scores` are lower and upper bounds, up to a constant per query; that of the token pools.centre[label] is subtracted. `positions` is the
-    attention to positions (q, i).
+    `scores` (q, sheet, t) are lower and upper bounds, up to a constant per query; that of the token pools.centre[label] (on the first
+    sheet) is subtracted. `positions` is the attention to positions (q, i).
 
     Guarantee: sum_i h[m, pool, i, t_i] < 0 proves every sequence of label m with its query in the pool correct.
     Cost: O(labels tokens^2).
     """
     tokens, centre = pools.tokens, pools.centre
     queries = tokens[pools.members]
-    constant = scores[0][queries, centre[:, None, None]]
+    constant = scores[0][queries, 0, centre[:, None, None]]
+    everywhere = queries[..., None, None], np.arange(scores[0].shape[1])[:, None], tokens
     with arithmetic.step("worst attention of a pool"):
-        upper = scores[1][queries[..., None], tokens] - constant[..., None]
-        lower = upper if scores[0] is scores[1] else scores[0][queries[..., None], tokens] - constant[..., None]
+        upper = scores[1][everywhere] - constant[..., None, None]
+        lower = upper if scores[0] is scores[1] else scores[0][everywhere] - constant[..., None, None]
         most, least = np.exp(upper.max(axis=2)), np.exp(lower.min(axis=2))
     with arithmetic.step("harm of the query itself"):
-        shift = scores[0][tokens[None], centre[:, None]]
+        shift = scores[0][tokens[None], 0, centre[:, None]]
         own_upper = _own(scores[1], tokens)[None] - shift
         own_lower = own_upper if scores[0] is scores[1] else _own(scores[0], tokens)[None] - shift
     return _pooled(b, (least, most), (own_lower, own_upper), positions, pools, arithmetic)
@@ -236,22 +240,23 @@ def harms_of_factored_pools(
     tokens, centre = pools.tokens, pools.centre
     queries = tokens[pools.members]
     with arithmetic.step("worst attention of a pool"):
-        upper = error_upper[queries].max(axis=2)[:, :, None]
-        lower, own_lower = np.zeros((1, 1, 1)), np.zeros((1, 1))
+        upper = error_upper[queries].max(axis=2)[:, :, None, None]
+        lower, own_lower = np.zeros((1, 1, 1, 1)), np.zeros((1, 1))
         for pair in factors:
             column, row = (arithmetic.array(x) if isinstance(x, np.ndarray) else x for x in pair)  # hints are exact numbers
-            distance = row[tokens][None] - row[centre][:, None]
+            row = row.reshape(-1, column.shape[0])
+            distance = row[:, tokens][None] - row[0, centre][:, None, None]
             c = column[queries]
-            ends = c.max(axis=2)[:, :, None] * distance[:, None], c.min(axis=2)[:, :, None] * distance[:, None]
+            ends = c.max(axis=2)[:, :, None, None] * distance[:, None], c.min(axis=2)[:, :, None, None] * distance[:, None]
             upper, lower = np.maximum(*ends) + upper, np.minimum(*ends) + lower
-            own_lower = column[tokens][None] * distance + own_lower
+            own_lower = column[tokens][None] * distance[:, -1] + own_lower
         own_upper = own_lower + error_upper[tokens][None]
         most, least = np.exp(upper), np.exp(lower)
     return _pooled(b, (least, most), (own_lower, own_upper), positions, pools, arithmetic)
 
 
 def _own(scores: Any, tokens: np.ndarray) -> Any:
-    return scores[tokens, tokens]
+    return scores[tokens, -1, tokens]
 
 
 def _pooled(
@@ -262,15 +267,15 @@ def _pooled(
     pools: Pools,
     arithmetic: AbstractArithmetic,
 ) -> Any:
-    """Attention between the ends (label, pool, token) for other tokens, and by its scores for the query itself."""
+    """Attention between the ends (label, pool, sheet, token) for other tokens, and by its scores for the query itself."""
     (least, most), at = ends, positions[pools.tokens]
     with arithmetic.step("worst attention of a pool"):
         of_pool = at[pools.members]
         most_at, least_at = of_pool.max(axis=2), of_pool.min(axis=2)
     with arithmetic.step("harms"):
         worst_query = b.s[np.arange(b.s.shape[0])[:, None, None], pools.members].max(axis=2)
-        bracket = b.r[:, None, None, :] + (worst_query[:, :, None] + b.p[:, None, :])[:, :, :, None]
-        table = signed(bracket, least_at[..., None] * least[:, :, None, :], most_at[..., None] * most[:, :, None, :])
+        bracket = b.r[:, None] + (worst_query[:, :, None] + b.p[:, None, :])[:, :, :, None]
+        table = signed(bracket, least_at[..., None] * least, most_at[..., None] * most)
     with arithmetic.step("harm of the query itself"):
         itself = _itself(b, *own, at[:, -1])
         last = np.where(pools.belongs[:, :, None, :], itself[:, None, None, :], table[:, :, -1:])
@@ -281,7 +286,7 @@ def _itself(b: Brackets, score_lower: Any, score_upper: Any, at_last: Any) -> An
     """(label, query): the harm of the query token at its own position."""
     upper = at_last * np.exp(score_upper)
     lower = upper if score_lower is score_upper else at_last * np.exp(score_lower)
-    return signed(b.r + b.s + b.p[:, -1:], lower, upper)
+    return signed(b.r[:, -1] + b.s + b.p[:, -1:], lower, upper)
 
 
 @dataclass(frozen=True)
@@ -319,15 +324,15 @@ def harms_of_blocks(
     Cost: O(tokens blocks n_ctx).
     """
     with arithmetic.step("harms"):
-        r = np.stack([b.r[0, first:end].max(axis=0) for first, end in blocks], axis=0)
+        r = np.stack([b.r[0][:, first:end].max(axis=1) for first, end in blocks], axis=1)
         ends = [(int(tokens[first]), int(tokens[end - 1]) + 1) for first, end in blocks]
-        lower, upper = (np.stack([w.over(*block) for block in ends], axis=1)[tokens][:, None] for w in windows)
-        bracket = r[None, None, :] + (b.s[0][:, None] + b.p[0][None])[:, :, None]
+        lower, upper = (np.stack([w.over(*block) for block in ends], axis=2)[tokens] for w in windows)
+        bracket = r[None] + (b.s[0][:, None] + b.p[0][None])[:, :, None]
         table = attention.positions[tokens][:, :, None] * signed(bracket, lower, upper)
     with arithmetic.step("harm of the query itself"):
         own_upper = _own(attention.upper, tokens)
         own_lower = own_upper if attention.lower is attention.upper else _own(attention.lower, tokens)
-        itself = attention.positions[tokens][:, -1] * signed(b.r[0] + b.s[0] + b.p[0, -1], own_lower, own_upper)
+        itself = attention.positions[tokens][:, -1] * signed(b.r[0, -1] + b.s[0] + b.p[0, -1], own_lower, own_upper)
     return table, itself
 
 

@@ -27,41 +27,44 @@ from compactproofs.bounds.factored import (
 from compactproofs.bounds.factors import EXACT, Factors
 from compactproofs.bounds.low_rank_scores import AttentionError, approximate_scores
 from compactproofs.counting.subject import Subject
+from compactproofs.form.embedded import embedded
 from compactproofs.form.tables import direct_table, score_tables, value_tables
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.tasks.question import Question
 
 
 class FactoredTables:
     """The harm tables of factored terms about one network, in one arithmetic."""
 
-    def __init__(self, weights: Weights, question: Question, factors: Factors, arithmetic: AbstractArithmetic) -> None:
+    def __init__(self, weights: Model, question: Question, factors: Factors, arithmetic: AbstractArithmetic) -> None:
         self.factors, self.arithmetic = factors.checked(weights), arithmetic
-        self._weights = weights
-        EVOU, PVOU = value_tables(weights, arithmetic)
+        self._weights, self._rows = weights, embedded(weights, arithmetic)
+        EVOU, PVOU = value_tables(self._rows, arithmetic)
         direct = self._direct()
         with arithmetic.step("token brackets"):
-            V = EVOU + direct.mu
+            V = (EVOU + direct.mu).reshape(-1, weights.d_vocab, weights.d_vocab_out)
         self._outputs: AbstractOutputs = (
             RowMaxima.of(V, PVOU, direct, question.margin, arithmetic)
             if self.factors.output_weights is None
             else WeightedOutputs(V, PVOU, direct, self.factors.output_weights, question.margin, arithmetic)
         )
-        self._lower, self._upper, EQKP = self._scores()
+        v, (lower, upper, EQKP) = weights.d_vocab, self._scores()
+        self._lower = lower.reshape(v, -1, v)
+        self._upper = self._lower if lower is upper else upper.reshape(v, -1, v)
         with arithmetic.step("attention"):
             self._positions = np.exp(EQKP)
             if self.factors.centres is None:
-                top = self._lower.max(axis=1)[:, None]
-                upper = np.exp(self._upper - top)
-                lower = upper if self._lower is self._upper else np.exp(self._lower - top)
-                self._attention = Attention(lower, upper, self._positions)
+                top = self._lower.max(axis=(1, 2))[:, None, None]
+                most = np.exp(self._upper - top)
+                least = most if self._lower is self._upper else np.exp(self._lower - top)
+                self._attention = Attention(least, most, self._positions)
         if self.factors.blocks:
             with arithmetic.step("windows"):
                 self._windows = Windows.of(self._attention.lower, np.minimum), Windows.of(self._attention.upper, np.maximum)
 
     def _direct(self) -> Direct:
         if self.factors.direct_path == EXACT:
-            EU = direct_table(self._weights, self.arithmetic)
+            EU = direct_table(self._rows, self.arithmetic)
             with self.arithmetic.step("query brackets"):
                 return Direct(self.factors.mu, table=EU - self.factors.mu)
         summary = self.factors.known_directions.query_summary
@@ -70,7 +73,7 @@ class FactoredTables:
 
     def _scores(self) -> tuple[Any, Any, Any]:
         if self.factors.attention_error is AttentionError.EXACT_EQKE:
-            EQKE, EQKP = score_tables(self._weights, self.arithmetic)
+            EQKE, EQKP = score_tables(self._rows, self.arithmetic)
             return EQKE, EQKE, EQKP
         scores = approximate_scores(self.factors.attention_error, self._weights, self.factors.known_directions, self.arithmetic)
         with self.arithmetic.step("attention scores"):
@@ -103,7 +106,7 @@ class FactoredTables:
                 continue
             queries = np.array([pool[0] for pool in pools])
             if self.factors.blocks:
-                one = Brackets(brackets.r[[row]][:, here], brackets.s[[row]][:, here], brackets.p[[row]])
+                one = Brackets(brackets.r[[row]][:, :, here], brackets.s[[row]][:, here], brackets.p[[row]])
                 yield subject, self._blocked(one, subject)[queries]
             else:
                 yield subject, harms[row][here[queries]][:, :, here]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from compactproofs.bounds.direct_path import DirectPath
-from compactproofs.bounds.low_rank_scores import AttentionError, Directions
+from compactproofs.bounds.low_rank_scores import AttentionError, Directions, direction_sizes
 from compactproofs.errors import StrategyError
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 
 EXACT = "exact"
 """Direct path: EU itself, with the weights of the outputs."""
@@ -37,7 +37,7 @@ class Factors:
     """Whether tokens share their worst harm, in ranges of 1, 1, 2, 4, ... away from the label"""
 
     @classmethod
-    def blank(cls, weights: Weights, *, weighted: bool = False, pooled: bool = False) -> Factors:
+    def blank(cls, weights: Model, *, weighted: bool = False, pooled: bool = False) -> Factors:
         """Useless but valid hints of the right sizes."""
         out = weights.d_vocab_out
         weights_of_outputs = np.ones((out, out), dtype=np.int64) if weighted else None
@@ -55,18 +55,18 @@ class Factors:
             raise StrategyError("these factors have no directions")
         return self.directions
 
-    def checked(self, weights: Weights) -> Factors:
+    def checked(self, weights: Model) -> Factors:
         """These hints if they are of the right shapes; numbers that are not finite are replaced."""
-        v, d, out = weights.d_vocab, weights.d_model, weights.d_vocab_out
+        v, out = weights.d_vocab, weights.d_vocab_out
         wanted = {"mu": (out,), "output_weights": (out, out), "centres": (out,)}
         for name, shape in wanted.items():
             value = getattr(self, name)
             if value is not None and np.shape(value) != shape:
                 raise StrategyError(f"hint {name} of shape {np.shape(value)}; expected {shape}")
         directions = Directions.blank(weights) if self.directions is None else self.directions
-        found = [np.shape(direction) for direction in vars(directions).values()]
-        if found != [(v,)] * 4 + [(d,)] * 3:
-            raise StrategyError(f"directions of shapes {found}; expected four of ({v},) and three of ({d},)")
+        found, sizes = [np.shape(direction) for direction in vars(directions).values()], direction_sizes(weights)
+        if found != [(size,) for size in sizes]:
+            raise StrategyError(f"directions of shapes {found}; expected {', '.join(f'({size},)' for size in sizes)}")
         for name in ("output_weights", "centres"):
             value = getattr(self, name)
             if value is not None and np.asarray(value).dtype.kind not in "iu":

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from compactproofs.arrays.arithmetic import AbstractArithmetic
+from compactproofs.arrays import FlopCounter
+from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Float64
 from compactproofs.bounds import row_spreads
-from compactproofs.form.tables import float_circuits, position_centre
-from compactproofs.model.weights import Weights
+from compactproofs.form.embedded import embedded
+from compactproofs.form.tables import float_circuits, position_scores
+from compactproofs.model.kinds import Model
 
 
 class AttentionError(StrEnum):
@@ -46,11 +48,11 @@ class Directions:
     query: np.ndarray
     """(d_vocab,): about the first left singular vector of EQKE."""
     key: np.ndarray
-    """(d_vocab,): about the first right singular vector of EQKE (the size direction)."""
+    """(rows,), which is d_vocab unless position and token mix: about the first right singular vector of EQKE (the size direction)."""
     second_query: np.ndarray
     """(d_vocab,): main direction of the query embeddings after `query` is removed."""
     second_key: np.ndarray
-    """(d_vocab,): main direction of the key embeddings after `key` is removed."""
+    """(rows,): main direction of the key embeddings after `key` is removed."""
     W_Q_left: np.ndarray
     """(d_model,): first left singular vector of W_Q."""
     W_K_left: np.ndarray
@@ -59,10 +61,16 @@ class Directions:
     """(d_model,): a row that resembles all query embeddings as the unembedding sees them (for `svd_query+max_diff`)."""
 
     @classmethod
-    def blank(cls, weights: Weights) -> Directions:
+    def blank(cls, weights: Model) -> Directions:
         """Useless but valid hints of the right sizes."""
-        tokens, model = np.zeros(weights.d_vocab), np.zeros(weights.d_model)
-        return cls(tokens, tokens, tokens, tokens, model, model, model)
+        return cls(*(np.zeros(size) for size in direction_sizes(weights)))
+
+
+def direction_sizes(weights: Model) -> list[int]:
+    """How long the directions of a network are, in the order of `Directions`."""
+    rows = embedded(weights, Counting(FlopCounter()))
+    (v, d), (n, e) = rows.queries.shape, rows.keys.shape
+    return [v, n, v, n, d, e, rows.stream.shape[1]]
 
 
 @dataclass(frozen=True)
@@ -79,14 +87,15 @@ class Scores:
     """Pairs (q,), (t,) whose outer products add up to `approximate`; none if it is EQKE itself."""
 
 
-def find_directions(weights: Weights) -> Directions:
+def find_directions(weights: Model) -> Directions:
     """Search (uncharged): the directions the paper uses."""
-    W_E, W_pos, W_Q, W_K, W_U = (weights.tensors[name].astype(np.float64) for name in ("W_E", "W_pos", "W_Q", "W_K", "W_U"))
+    rows = embedded(weights, Float64())
+    W_Q, W_K = rows.W_Q, rows.W_K
     U, _, Vh = np.linalg.svd(float_circuits(weights).EQKE)
     query, key = U[:, 0], Vh[0]
-    query_rest = _without(W_E + W_pos[-1], query)
-    key_rest = _without(W_E + position_centre(weights), key)
-    u = _first_left((W_E + W_pos[-1]) @ W_U)
+    query_rest = _without(rows.queries, query)
+    key_rest = _without(rows.keys, key)
+    u = _first_left(rows.stream @ rows.W_U)
     return Directions(
         query=query,
         key=key,
@@ -94,11 +103,11 @@ def find_directions(weights: Weights) -> Directions:
         second_key=_first_left(key_rest),
         W_Q_left=_first_left(W_Q),
         W_K_left=_first_left(W_K),
-        query_summary=u.mean() * (u @ (W_E + W_pos[-1])),
+        query_summary=u.mean() * (u @ rows.stream),
     )
 
 
-def approximate_scores(error: AttentionError, weights: Weights, directions: Directions, arithmetic: AbstractArithmetic) -> Scores:
+def approximate_scores(error: AttentionError, weights: Model, directions: Directions, arithmetic: AbstractArithmetic) -> Scores:
     """Bound the attention scores.
 
     Guarantee: for every q and all tokens t, t': |(EQKE - approximate)[q, t] - (EQKE - approximate)[q, t']| <= error_upper[q].
@@ -106,13 +115,12 @@ def approximate_scores(error: AttentionError, weights: Weights, directions: Dire
     Cost: from O(d_vocab^2 + d_vocab d_model) to O(d_vocab^2 d_model), depending on `error`; see its documentation.
     Source: paper, "Subcubic proof"; cross terms added (erratum B4).
     """
-    W_E, W_pos, W_Q, W_K = (arithmetic.array(weights.tensors[name]) for name in ("W_E", "W_pos", "W_Q", "W_K"))
-    centre = arithmetic.array(position_centre(weights))
+    rows = embedded(weights, arithmetic, again=True)
+    Eq, Ek, W_K = rows.queries, rows.keys, rows.W_K
     with arithmetic.step("embeddings"):
-        Eq, Ek, positions = W_E + W_pos[-1], W_E + centre, W_pos - centre
-        Q = W_Q * arithmetic.inverse_sqrt(weights.score_divisor_squared)
+        Q = rows.W_Q * arithmetic.inverse_sqrt(rows.divisor)
     with arithmetic.step("EQKP"):
-        EQKP = Eq @ (Q @ (W_K.T @ positions.T))
+        EQKP = position_scores(rows, lambda positions: Eq @ (Q @ (W_K.T @ positions.T)), arithmetic)
     with arithmetic.step("attention scores"):
         if error is AttentionError.EXACT_EQKE:
             return Scores((Eq @ Q) @ (W_K.T @ Ek.T), np.zeros(weights.d_vocab), EQKP)

@@ -64,7 +64,7 @@ def pair_of(evaluation: Any, tokens: Any, label: int, query: int) -> Any:
     """The terms for a query token and a label, tokens numbered as given."""
     k = evaluation.PVOU.shape[0]
     n = tokens.shape[0]
-    n_out = evaluation.EVOU.shape[1]
+    sheets, _, n_out = evaluation.EVOU.shape
     G = np.empty((n_out, k, n))
     A = np.empty((k, n))
     for i in range(k):
@@ -74,9 +74,10 @@ def pair_of(evaluation: Any, tokens: Any, label: int, query: int) -> Any:
     EVOU, PVOU, EU = evaluation.EVOU, evaluation.PVOU, evaluation.EU
     d = np.empty(n)
     for o in range(n_out):
-        for j in range(n):
-            d[j] = EVOU[tokens[j], o] - EVOU[tokens[j], label]
         for i in range(k):
+            if i < sheets:
+                for j in range(n):
+                    d[j] = EVOU[i, tokens[j], o] - EVOU[i, tokens[j], label]
             rest = (PVOU[i, o] - PVOU[i, label]) + ((EU[query, o] - EU[query, label]) + tau)
             row = G[o, i]
             a = A[i]

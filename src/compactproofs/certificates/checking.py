@@ -7,10 +7,12 @@ import os
 from compactproofs import checker
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.errors import ModelError
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 
 
-def network(weights: Weights) -> checker.Network:
+def network(weights: Model) -> checker.Network:
     """The same network as the checker sees it: raw bytes."""
     divisor = weights.score_divisor_squared
     tensors = {name: (*tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
@@ -19,7 +21,7 @@ def network(weights: Weights) -> checker.Network:
 
 def check(
     certificate: str | os.PathLike[str] | Certificate,
-    model: Weights | str | os.PathLike[str],
+    model: Model | str | os.PathLike[str],
     *,
     n_heads: int | None = None,
     normalization: str | None = None,
@@ -42,8 +44,10 @@ def check(
         >>> cp.check(cp.prove(weights, "cubic").certificate, weights).verdict
         <Verdict.ACCEPTED: 0>
     """
-    if not isinstance(model, Weights | str | os.PathLike):
-        raise ModelError(f"a {type(model).__name__} was given for a model; expected Weights, the name of a bundled model, or a path")
+    if not isinstance(model, Weights | Network | str | os.PathLike):
+        raise ModelError(
+            f"a {type(model).__name__} was given for a model; expected Weights or a Network, the name of a bundled model, or a path"
+        )
     if isinstance(certificate, Certificate):
         data = certificate.data
     else:
@@ -51,7 +55,7 @@ def check(
             data = checker.read_bytes(os.fspath(certificate), "certificate")
         except checker.MalformedError as error:
             return checker.Checked(checker.Verdict.MALFORMED, str(error))
-    if not isinstance(model, Weights):
+    if not isinstance(model, Weights | Network):
         from compactproofs.model.zoo import resolve
 
         model = resolve(os.fspath(model), n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)

@@ -11,16 +11,16 @@ import numpy as np
 from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import CertificateError
-from compactproofs.form.tables import position_centre
+from compactproofs.form.embedded import position_centre
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler, Term
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.tasks import AbstractTask, MaxOfK
 from compactproofs.tasks.question import FLOAT32, Question
 
 ERROR_MODEL = "float32-1"
 
 
-def encoded(ledger: Ledger, weights: Weights) -> dict[str, Any]:
+def encoded(ledger: Ledger, weights: Model) -> dict[str, Any]:
     """The fields `question`, `factors`, `lower` and `upper`."""
     if ledger.factors is not None and not ledger.factors.exact:
         raise CertificateError("factored terms with replaced scores or direct path cannot be written down: the checker has the exact ones")
@@ -85,7 +85,7 @@ def _term(term: Term) -> dict[str, Any]:
     return {**named, "step": [grid.mantissa, grid.exponent], "depth": grid.depth, "offsets": list(grid.offsets)}
 
 
-def _factors(factors: Factors, ledger: Ledger, weights: Weights) -> dict[str, Any]:
+def _factors(factors: Factors, ledger: Ledger, weights: Model) -> dict[str, Any]:
     labels = sorted({part.label for part in ledger.lower})
     checked = factors.checked(weights)
     return {

@@ -17,7 +17,7 @@ from compactproofs.certificates.encode import encoded, encoded_question
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
 from compactproofs.ledger.ledger import Ledger
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.strategies.base import AbstractStrategy, Origin, Request
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubic, ThresholdCubicPooled, ThresholdQuartic
@@ -73,7 +73,7 @@ def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -
 
 
 def _first(
-    ledgers: Iterator[tuple[Ledger, bool]], weights: Weights, strategy: AbstractStrategy, at_least: int, at_most: int | None = None
+    ledgers: Iterator[tuple[Ledger, bool]], weights: Model, strategy: AbstractStrategy, at_least: int, at_most: int | None = None
 ) -> Certificate:
     """The certificate of the first ledger in which the checker finds at least what was proven."""
     raw, found = network(weights), None
@@ -95,13 +95,13 @@ def _first(
     )
 
 
-def _above(ledger: Ledger, weights: Weights, at_most: int) -> tuple[Any, ...]:
+def _above(ledger: Ledger, weights: Model, at_most: int) -> tuple[Any, ...]:
     question = ledger.question
     asked = None if question.masses is None else question
     return () if at_most == question.total else parts_above(Request(weights, question.task, seconds=_SECONDS, asked=asked))
 
 
-def _content(ledger: Ledger, weights: Weights, strategy: AbstractStrategy, raw: checker.Network) -> dict[str, Any]:
+def _content(ledger: Ledger, weights: Model, strategy: AbstractStrategy, raw: checker.Network) -> dict[str, Any]:
     """The certificate, with the claim that the checker finds."""
     written = encoded(ledger, weights)
     try:
@@ -129,7 +129,7 @@ def _content(ledger: Ledger, weights: Weights, strategy: AbstractStrategy, raw: 
     }
 
 
-def _referee(strategy: AbstractStrategy, weights: Weights, question: Question, found: Certificate, proven: tuple[int, int | None]) -> None:
+def _referee(strategy: AbstractStrategy, weights: Model, question: Question, found: Certificate, proven: tuple[int, int | None]) -> None:
     """Raise the alarm unless brute force confirms what the checker does not find.
 
     A ledger's integers are never below the checker's, so on ordinary models this is not reached. Where weights are extreme the checker
@@ -151,7 +151,7 @@ def _referee(strategy: AbstractStrategy, weights: Weights, question: Question, f
         )
 
 
-def float32_margin(weights: Weights, task: AbstractTask) -> np.ndarray:
+def float32_margin(weights: Model, task: AbstractTask) -> np.ndarray:
     """(query, label): how far a float32 forward pass may move any difference of logits, rounded up; 0 where there is no sequence."""
     raw = network(weights)
     value = encoded_question(Question(task, semantics=FLOAT32))

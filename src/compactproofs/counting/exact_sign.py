@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from compactproofs.arrays.environment import require_ieee754
-from compactproofs.form.tables import position_centre
+from compactproofs.form.embedded import position_centre
 from compactproofs.model.weights import Weights
 
 MAX_DIGITS = 10_240

@@ -31,7 +31,7 @@ def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: i
     transitions, labels, start_state = labelling
     n_ctx = attention.shape[0]
     d_vocab = attention.shape[1]
-    n_out = EVOU.shape[1]
+    sheets, _, n_out = EVOU.shape
     n_prefix = n_ctx - 2
     last = n_ctx - 2
 
@@ -39,11 +39,11 @@ def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: i
     for i in range(n_prefix):
         for t in range(d_vocab):
             for o in range(n_out):
-                prefix_terms[i, t, o] = attention[i, t] * ((EVOU[t, o] + PVOU[i, o]) + EU[query, o])
+                prefix_terms[i, t, o] = attention[i, t] * ((EVOU[i % sheets, t, o] + PVOU[i, o]) + EU[query, o])
     last_terms = np.empty((n_out, d_vocab))
     for o in range(n_out):
         for t in range(d_vocab):
-            last_terms[o, t] = attention[last, t] * ((EVOU[t, o] + PVOU[last, o]) + EU[query, o])
+            last_terms[o, t] = attention[last, t] * ((EVOU[last % sheets, t, o] + PVOU[last, o]) + EU[query, o])
     last_labels = np.empty((transitions.shape[0], d_vocab), np.int64)
     for s in range(transitions.shape[0]):
         for t in range(d_vocab):
@@ -53,7 +53,7 @@ def count_query(evaluation: Any, labelling: Any, query: int, start: int, stop: i
     mass = np.empty(n_prefix + 1)
     state = np.empty(n_prefix + 1, np.int64)
     for o in range(n_out):
-        sums[0, o] = attention[n_ctx - 1, query] * ((EVOU[query, o] + PVOU[n_ctx - 1, o]) + EU[query, o])
+        sums[0, o] = attention[n_ctx - 1, query] * ((EVOU[(n_ctx - 1) % sheets, query, o] + PVOU[n_ctx - 1, o]) + EU[query, o])
     mass[0] = attention[n_ctx - 1, query]
     state[0] = start_state
     tokens = np.zeros(n_prefix, np.int64)
@@ -118,7 +118,7 @@ def decide_sequences(evaluation: Any, sequences: Any, labels: Any, verdicts: Any
     attention, EVOU, PVOU, EU = evaluation.attention, evaluation.EVOU, evaluation.PVOU, evaluation.EU
     tolerance, floor = evaluation.tolerance, evaluation.floor
     n_ctx = sequences.shape[1]
-    n_out = EVOU.shape[1]
+    sheets, _, n_out = EVOU.shape
     total = np.empty(n_out)
     for row in range(sequences.shape[0]):
         query = sequences[row, n_ctx - 1]
@@ -131,7 +131,7 @@ def decide_sequences(evaluation: Any, sequences: Any, labels: Any, verdicts: Any
             weight = attention[query, i, t]
             mass += weight
             for o in range(n_out):
-                total[o] += weight * ((EVOU[t, o] + PVOU[i, o]) + EU[query, o])
+                total[o] += weight * ((EVOU[i % sheets, t, o] + PVOU[i, o]) + EU[query, o])
         threshold = tolerance * mass + floor
         cut = total[label] - threshold
         high = total[label] + threshold

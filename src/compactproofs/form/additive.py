@@ -18,7 +18,7 @@ import numpy as np
 from compactproofs.arrays.arithmetic import AbstractArithmetic
 from compactproofs.errors import ModelError
 from compactproofs.form.tables import circuits
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 
 
 class Readout(Enum):
@@ -32,71 +32,54 @@ class Readout(Enum):
 
 @dataclass(frozen=True)
 class Head:
-    """One head, separable: attention is exp(token score + position score), values are token value + position value."""
+    """One head: attention is exp(token score + position score), values are token value + position value.
+
+    What belongs to tokens has one sheet for all positions, or, where position and token mix, one for each.
+    """
 
     token_scores: Any
-    """(query, token)"""
+    """(query, sheet, token)"""
     position_scores: Any
     """(query, position)"""
     token_values: Any
-    """(token, output)"""
+    """(sheet, token, output)"""
     position_values: Any
     """(position, output)"""
 
     def attention(self, query: int) -> Any:
-        """(position, token): unnormalised, the largest entry being 1."""
+        """(position, token): unnormalised, the largest factors being 1."""
         scores = self.token_scores[query], self.position_scores[query]
-        return np.exp(scores[0] - scores[0].max(axis=0))[None, :] * np.exp(scores[1] - scores[1].max(axis=0))[:, None]
+        return np.exp(scores[0] - scores[0].max(axis=(0, 1))) * np.exp(scores[1] - scores[1].max(axis=0))[:, None]
 
     def brackets(self, tokens: np.ndarray, label: int, direct: Any) -> Any:
         """(output, position, token): values less the label's, plus direct[output]."""
-        values = self.token_values[tokens]
+        values = self.token_values[:, tokens]
         rest = (self.position_values - self.position_values[:, [label]]) + direct[None, :]
-        return (values - values[:, [label]]).T[:, None, :] + rest.T[:, :, None]
-
-
-@dataclass(frozen=True)
-class DenseHead:
-    """One head whose attention and values depend on position and token in any way."""
-
-    weights: Any
-    """(query, position, token): attention, positive"""
-    by_place: Any
-    """(position, token, output)"""
-
-    def attention(self, query: int) -> Any:
-        """(position, token)"""
-        return self.weights[query]
-
-    def brackets(self, tokens: np.ndarray, label: int, direct: Any) -> Any:
-        """(output, position, token): values less the label's, plus direct[output]."""
-        values = self.by_place[:, tokens]
-        difference = values - values[:, :, [label]] + direct[None, None, :]
-        return np.stack([difference[:, :, o] for o in range(difference.shape[2])], axis=0)
+        return np.moveaxis(values - values[:, :, [label]], 2, 0) + rest.T[:, :, None]
 
 
 @dataclass(frozen=True)
 class Form:
     """The additive form of a network, in some arithmetic."""
 
-    heads: tuple[Head | DenseHead, ...]
+    heads: tuple[Head, ...]
     base: Any
     """(query, output)"""
     readout: Readout = Readout.AFFINE
 
-    def only_head(self) -> Head | DenseHead:
+    def only_head(self) -> Head:
         """The head, if there is just one and the readout is affine: what today's bounds are about."""
         if len(self.heads) != 1 or self.readout is not Readout.AFFINE:
             raise ModelError(f"bounds are about one head and an affine readout; this form has {len(self.heads)} heads, {self.readout}")
         return self.heads[0]
 
 
-def additive_form(weights: Weights, arithmetic: AbstractArithmetic) -> Form:
-    """The form of a one-layer, one-head, attention-only network.
+def additive_form(model: Model, arithmetic: AbstractArithmetic) -> Form:
+    """The form of a network with one head and an affine readout.
 
     Guarantee: in intervals, every number encloses that of the real-number network.
     Cost: that of the five tables.
     Source: paper, section 3.
     """
-    tables = circuits(weights, arithmetic)
-    return Form((Head(tables.EQKE, tables.EQKP, tables.EVOU, tables.PVOU),), tables.EU)
+    tables, v, out = circuits(model, arithmetic), model.d_vocab, model.d_vocab_out
+    return Form((Head(tables.EQKE.reshape(v, -1, v), tables.EQKP, tables.EVOU.reshape(-1, v, out), tables.PVOU),), tables.EU)

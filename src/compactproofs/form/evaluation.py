@@ -4,7 +4,8 @@ For query q, label m and another output o, the network prefers m exactly when S_
 
     S_o = sum_i A_i * B_i,   A_i = exp(EQKE[q, x_i] + EQKP[q, i] - shift_q) > 0,   B_i = EVOU[x_i, o] + PVOU[i, o] + EU[q, o]
 
-(the softmax denominator and the shift are positive factors common to all outputs). The kernels compute S in float64.
+(the softmax denominator and the shift are positive factors common to all outputs; a table with a sheet for every position is read at
+position i's sheet). The kernels compute S in float64.
 
 Theorem. Let Z be the computed sum of the computed A_i. If computed S_o < S_m - (tolerance * Z + floor), evaluated in float64,
 then S_o < S_m as real numbers; and likewise with the signs exchanged.
@@ -39,7 +40,7 @@ from compactproofs.arrays.exponential import RELATIVE_ERROR, exp_approximation
 from compactproofs.arrays.interval import Interval
 from compactproofs.arrays.rounding import UNIT_ROUNDOFF, gamma_upper
 from compactproofs.form.tables import interval_circuits
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 
 
 class Evaluation(NamedTuple):
@@ -47,8 +48,8 @@ class Evaluation(NamedTuple):
 
     attention: Float[np.ndarray, "d_vocab_q n_ctx d_vocab_k"]
     """A~[q, i, t]: unnormalised attention, largest entry per query 1."""
-    EVOU: Float[np.ndarray, "d_vocab_k d_vocab_out"]
-    """Midpoints of EVOU."""
+    EVOU: Float[np.ndarray, "sheets d_vocab_k d_vocab_out"]
+    """Midpoints of EVOU: one sheet for all positions, or one for each."""
     PVOU: Float[np.ndarray, "n_ctx d_vocab_out"]
     """Midpoints of PVOU."""
     EU: Float[np.ndarray, "d_vocab_q d_vocab_out"]
@@ -61,7 +62,7 @@ class Evaluation(NamedTuple):
     """By how much the label has to win, for each query and label: 0 if it only has to win."""
 
 
-def prepare(weights: Weights, margin: np.ndarray | None = None) -> Evaluation:
+def prepare(weights: Model, margin: np.ndarray | None = None) -> Evaluation:
     """Build the evaluation tables; `margin`, if given, is added to every other output's bracket (brute force knows none).
 
     Guarantee: the theorem in this module's docstring.
@@ -70,7 +71,8 @@ def prepare(weights: Weights, margin: np.ndarray | None = None) -> Evaluation:
     """
     tables = interval_circuits(weights)  # refuses to run where arithmetic is not IEEE-754's
     EQKE, EQKP, EVOU, PVOU, EU = (t.midpoint_radius()[0] for t in (tables.EQKE, tables.EQKP, tables.EVOU, tables.PVOU, tables.EU))
-    scores = EQKE[:, None, :] + EQKP[:, :, None]
+    v, out = weights.d_vocab, weights.d_vocab_out
+    scores = EQKE.reshape(v, -1, v) + EQKP[:, :, None]
     with np.errstate(invalid="ignore"):
         attention = exp_approximation(scores - scores.max(axis=(1, 2), keepdims=True))
 
@@ -86,7 +88,7 @@ def prepare(weights: Weights, margin: np.ndarray | None = None) -> Evaluation:
     usable = finite and exponent_error <= 0.1
     return Evaluation(
         attention=attention,
-        EVOU=EVOU,
+        EVOU=EVOU.reshape(-1, v, out),
         PVOU=PVOU,
         EU=EU,
         tolerance=8 * total_error if usable else np.inf,

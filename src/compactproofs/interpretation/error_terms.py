@@ -17,7 +17,7 @@ import numpy as np
 from compactproofs.arrays.arithmetic import Float64
 from compactproofs.bounds import row_spreads
 from compactproofs.bounds.low_rank_scores import AttentionError, Directions, approximate_scores, find_directions, peeled
-from compactproofs.form.tables import position_centre
+from compactproofs.form.embedded import position_centre
 from compactproofs.interpretation.numbers import Statistics, finite, norm
 from compactproofs.model.weights import Weights
 

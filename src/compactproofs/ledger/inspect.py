@@ -12,12 +12,12 @@ from compactproofs.counting.subject import for_queries
 from compactproofs.ledger.harms import AbstractHarms
 from compactproofs.ledger.ledger import Ledger, Part
 from compactproofs.ledger.verify import Verification, integers, verify
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 
 _NEVER = -(1 << 60)
 
 
-def proven_by_query(ledger: Ledger, weights: Weights) -> dict[int, list[int]]:
+def proven_by_query(ledger: Ledger, weights: Model) -> dict[int, list[int]]:
     """The mass proven right for each label, by query (numbered among the label's tokens).
 
     Law: every number is at most the true one. A claim about a pool restricts to each of its queries.
@@ -32,7 +32,7 @@ def proven_by_query(ledger: Ledger, weights: Weights) -> dict[int, list[int]]:
     return proven
 
 
-def unproven_by_query(ledger: Ledger, weights: Weights) -> dict[int, list[list[int] | None]]:
+def unproven_by_query(ledger: Ledger, weights: Model) -> dict[int, list[list[int] | None]]:
     """For each label, by query, the sequence whose integers add up to most in a term; None where that is negative."""
     single, question = _by_query(ledger), ledger.question
     run = Verification(single, weights, intervals=False)

@@ -18,10 +18,11 @@ from compactproofs.bounds.terms import Terms
 from compactproofs.counting.count_up import Automaton
 from compactproofs.counting.subject import Subject
 from compactproofs.form.additive import Form, Head, additive_form
-from compactproofs.model.weights import Weights
+from compactproofs.form.embedded import value_sheets
+from compactproofs.model.kinds import Model
 
 
-def table_flops(weights: Weights) -> dict[str, int]:
+def table_flops(weights: Model) -> dict[str, int]:
     """The additive form, and attention to every token at every position."""
     counter = FlopCounter()
     arithmetic = Counting(counter)
@@ -32,13 +33,13 @@ def table_flops(weights: Weights) -> dict[str, int]:
     return dict(counter.steps)
 
 
-def pair_flops(weights: Weights, pairs: Mapping[int, int]) -> dict[str, int]:
+def pair_flops(weights: Model, pairs: Mapping[int, int]) -> dict[str, int]:
     """The terms of so many pairs of query and label, by how many tokens occur with the label."""
-    sizes = weights.n_ctx, weights.d_vocab_out
+    sizes = weights.n_ctx, weights.d_vocab_out, value_sheets(weights)
     return {"terms": sum(count * _term_flops(*sizes, n) for n, count in pairs.items())}
 
 
-def harm_flops(weights: Weights, joint: Counter[tuple[int, int]], apart: Counter[int]) -> dict[str, int]:
+def harm_flops(weights: Model, joint: Counter[tuple[int, int]], apart: Counter[int]) -> dict[str, int]:
     """The harms of joint terms, by (outputs, tokens), and of apart terms, by tokens."""
     k = weights.n_ctx
     of_joint = sum(count * _joint_flops(outputs, k, n) for (outputs, n), count in joint.items())
@@ -53,9 +54,9 @@ def _flops(run: Callable[[Counting], object]) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _term_flops(k: int, out: int, n: int) -> int:
+def _term_flops(k: int, out: int, sheets: int, n: int) -> int:
     def run(arithmetic: Counting) -> object:
-        zeros = [arithmetic.array(np.zeros(shape)) for shape in ((n, n), (n, k), (n, out), (k, out), (n, out), (k, n))]
+        zeros = [arithmetic.array(np.zeros(shape)) for shape in ((n, 1, n), (n, k), (sheets, n, out), (k, out), (n, out), (k, n))]
         form = Form((Head(*zeros[:4]),), zeros[4])
         automaton = Automaton(np.zeros((1, n), dtype=np.int64), np.ones(1, dtype=np.bool_), 0)
         subject = Subject(np.arange(n), np.ones((k, n), dtype=np.int64), automaton, 0, 0)

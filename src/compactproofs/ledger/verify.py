@@ -32,7 +32,7 @@ from compactproofs.form.additive import additive_form
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, TableHarms, UnknownHarms, upper_end, with_slack
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Part, Spoiler, Term
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.tasks.question import REAL
 
 COMPILED = "float64 with a proven error bound over the reals, integer counting"
@@ -55,7 +55,7 @@ class Verified:
     """Of each part above: how much of its mass may be right."""
 
 
-def verify(ledger: Ledger, weights: Weights, *, intervals: bool = False) -> Verified:
+def verify(ledger: Ledger, weights: Model, *, intervals: bool = False) -> Verified:
     """What anybody's ledger proves about a network.
 
     With `intervals`, terms of single outputs are computed by the array code in interval arithmetic instead of the compiled functions that
@@ -99,7 +99,7 @@ class _Block:
 class Verification:
     """One ledger about one network."""
 
-    def __init__(self, ledger: Ledger, weights: Weights, intervals: bool) -> None:
+    def __init__(self, ledger: Ledger, weights: Model, intervals: bool) -> None:
         self.ledger, self.weights, self.question = ledger, weights, ledger.question
         _require_disjoint(ledger)
         self._subjects: dict[int, Subject] = {}

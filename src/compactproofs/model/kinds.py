@@ -33,7 +33,7 @@ def as_network(weights: Model) -> Network:
 
 
 def simplest(network: Network) -> Model:
-    """`Weights`, if one head, biases and learned (or no) positions are all there is: equal over the real numbers. Else the network itself."""
+    """`Weights` that are equal over the real numbers, if one head, biases and learned (or no) positions are all there is."""
     parts = network.norm_1, network.norm_2, network.norm_final, network.mlp, network.rotary, network.alibi
     if network.n_heads != 1 or any(part is not None for part in parts):
         return network

@@ -1,6 +1,6 @@
 """Our own layout of a `Network` in a file: tensors under the names of `network.AXES`, and all settings in one metadata field.
 
-The field `network` holds `Network.settings` as JSON; numbers that are not integers are written as hexadecimal float64, so nothing is rounded.
+The field `network` holds `Network.settings` as JSON. Numbers that are not integers are hexadecimal float64: nothing is rounded.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import DisagreementError
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.ledger import Part
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.search.listing import LEAVES, list_pair
 from compactproofs.search.pairs import Tries, look, rooms
 from compactproofs.search.records import Tally, part_above, part_below
@@ -89,14 +89,14 @@ class Cells:
 class Engine:
     """The evaluation tables of one model, the claims so far, and the work done."""
 
-    weights: Weights
+    weights: Model
     question: Question
     evaluation: Evaluation
     subjects: dict[int, Subject]
     cells: dict[int, Cells]
 
     @classmethod
-    def of(cls, weights: Weights, question: Question) -> Engine:
+    def of(cls, weights: Model, question: Question) -> Engine:
         labels = question.task.labels
         cells = {label: Cells(label, question.totals_by_last(label)) for label in labels}
         return cls(weights, question, prepare(weights, question.margin), {label: subject_of(question, label) for label in labels}, cells)

@@ -12,7 +12,7 @@ from compactproofs.bounds.low_rank_scores import Directions, find_directions
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.subject import Subject
 from compactproofs.form.tables import float_circuits
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit
 from compactproofs.search.pairs import ANY
 from compactproofs.search.writing import begin, put, put_all, replace
@@ -21,13 +21,13 @@ _DIGITS = 2.0**30
 """Hints that go into certificates are rounded to so many parts of their largest."""
 
 
-def find_factors(weights: Weights, *, weighted: bool, pooled: bool) -> Factors:
+def find_factors(weights: Model, *, weighted: bool, pooled: bool) -> Factors:
     """Search, in float64, uncharged. Weights make one copy of the label worth about the same against every output."""
     with np.errstate(all="ignore"):
         tables = float_circuits(weights)
         v, out = weights.d_vocab, weights.d_vocab_out
         mu = _rounded(tables.EU.mean(axis=0))
-        V = tables.EVOU + mu
+        V = (tables.EVOU + mu).reshape(-1, v, out).mean(axis=0)  # of all positions
         helpful = np.minimum(np.arange(out), v - 1)  # the label as a token
         margin = V[helpful, np.arange(out)][:, None] - V[helpful]
         w = 1.0 / np.maximum(margin, np.maximum(0.02 * margin.max(axis=1, keepdims=True), 1e-3))
@@ -55,7 +55,7 @@ def find_pools(direct: np.ndarray, factors: Factors, subject: Subject, pools: in
     return [np.sort(order[numbers == number]) for number in np.unique(numbers)]
 
 
-def direct_path(weights: Weights, factors: Factors) -> np.ndarray:
+def direct_path(weights: Model, factors: Factors) -> np.ndarray:
     """(query, output): what is left of the direct path, in float64; for choosing pools."""
     with np.errstate(all="ignore"):
         return np.asarray(float_circuits(weights).EU - factors.mu)

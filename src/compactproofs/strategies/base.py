@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 
 from compactproofs.budget import Budget
 from compactproofs.counting.brute_force import Progress
-from compactproofs.errors import StrategyError
+from compactproofs.errors import StrategyError, UnsupportedError
 from compactproofs.ledger.inspect import proven_by_query, unproven_by_query
 from compactproofs.ledger.ledger import Ledger
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask, MaxOfK
@@ -24,7 +26,7 @@ from compactproofs.tasks.question import Question
 class Request:
     """Everything a strategy may know besides its own parameters."""
 
-    weights: Weights
+    weights: Model
     task: AbstractTask
     seconds: float | None = None
     """Time budget; None means none. It runs from the moment the request is made."""
@@ -157,8 +159,18 @@ class AbstractStrategy(ABC):
         return None if make_ledger is None else unproven_by_query(make_ledger(), request.weights)
 
     @abstractmethod
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+    def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         """The cost of checking the proof, as far as it depends on the sizes only; `Bound.measured` has the rest."""
+
+
+def require_plain(model: Model, strategy: str) -> Weights:
+    """The weights, if the network is of the paper's kind: one head, no norms, no MLP, learned positions (biases are written as such)."""
+    if isinstance(model, Network):
+        raise UnsupportedError(
+            f"{strategy} is the paper's argument about one head without norms and MLP; this network has {model.described}. "
+            "Try the threshold strategies"
+        )
+    return model
 
 
 def require_max_of_k(task: AbstractTask, strategy: str) -> None:
@@ -172,6 +184,6 @@ class Origin:
     """What a proof is about, and how its ledger is made."""
 
     strategy: AbstractStrategy
-    weights: Weights
+    weights: Model
     question: Question
     make_ledger: Callable[[], Ledger] | None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from compactproofs.counting.brute_force import SHARED_KEY, brute_force
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.tasks import AbstractTask
 
@@ -45,7 +45,7 @@ class BruteForce(AbstractStrategy):
         most = count.correct + count.undecided if request.upper else None
         return Bound(count.correct, most, "float64 with a proven error bound, exact arithmetic where that does not decide")
 
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+    def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         per_sequence = forward_pass_flops(weights)
         return ProofLength(
             flops_breakdown={step: flops * task.total for step, flops in per_sequence.items()},
@@ -54,7 +54,7 @@ class BruteForce(AbstractStrategy):
         )
 
 
-def forward_pass_flops(weights: Weights) -> dict[str, int]:
+def forward_pass_flops(weights: Model) -> dict[str, int]:
     """FLOPs of one forward pass as the paper counts them: a (r x n)(n x c) product costs r c (2 n - 1), all positions included."""
     k, d, h, out = weights.n_ctx, weights.d_model, weights.d_head, weights.d_vocab_out
     return {

@@ -26,8 +26,9 @@ from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting, Rigoro
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.bounds.excluding import excluding_label, max_excluding_label, worst_position
 from compactproofs.form.tables import Circuits, circuits
+from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_plain
 from compactproofs.tasks import AbstractTask
 
 _LABELS_AT_ONCE = 16
@@ -62,21 +63,21 @@ class Cubic(AbstractStrategy):
         """
         require_max_of_k(request.task, self.name)
         require_ieee754()
-        count = cubic_count(request.weights, Rigorous())
+        count = cubic_count(require_plain(request.weights, self.name), Rigorous())
         return Bound(count, None, "interval arithmetic over the reals")
 
     def by_pair(self, request: Request) -> dict[int, list[int]]:
         require_max_of_k(request.task, self.name)
         require_ieee754()
-        return dict(enumerate(cubic_counts(request.weights, Rigorous())))
+        return dict(enumerate(cubic_counts(require_plain(request.weights, self.name), Rigorous())))
 
     def unproven(self, request: Request) -> dict[int, list[list[int] | None]]:
         """The most harmful token in as few places as it takes, or the label alone."""
         require_max_of_k(request.task, self.name)
-        k, arithmetic = request.weights.n_ctx, Rigorous()
-        tables = circuits(request.weights, arithmetic)
+        weights, arithmetic = require_plain(request.weights, self.name), Rigorous()
+        tables, k = circuits(weights, arithmetic), weights.n_ctx
         found: dict[int, list[list[int] | None]] = {}
-        for m in range(request.weights.d_vocab):
+        for m in range(weights.d_vocab):
             labels = np.array([m])
             tokens, label_only, G = _certified(tables, labels, k, arithmetic)
             harm = G.upper[0]
@@ -91,9 +92,9 @@ class Cubic(AbstractStrategy):
                 found[m].append(example)
         return found
 
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+    def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
-        cubic_count(weights, Counting(counter))
+        cubic_count(require_plain(weights, self.name), Counting(counter))
         v, k = weights.d_vocab, weights.n_ctx
         return ProofLength(
             flops_breakdown=dict(counter.steps),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.strategies.base import AbstractStrategy, ProofLength
 from compactproofs.tasks import AbstractTask
 
@@ -16,18 +17,19 @@ class _Case:
 
     strategy: AbstractStrategy
     task_sha256: str
-    sizes: tuple[int, ...]
+    sizes: tuple[int | str, ...]
     task: AbstractTask = field(compare=False)
-    weights: Weights = field(compare=False)
+    weights: Model = field(compare=False)
 
 
-def length_by_sizes(strategy: AbstractStrategy, weights: Weights, task: AbstractTask) -> ProofLength:
+def length_by_sizes(strategy: AbstractStrategy, weights: Model, task: AbstractTask) -> ProofLength:
     """`strategy.length(weights, task)`, which by its law depends on the sizes only."""
     try:
         hash(strategy)
     except TypeError:  # somebody's strategy with a list in it
         return strategy.length(weights, task)
-    sizes = (weights.d_vocab, weights.d_vocab_out, weights.d_model, weights.d_head, weights.n_ctx)
+    kind = weights.described if isinstance(weights, Network) else ""
+    sizes = (weights.d_vocab, weights.d_vocab_out, weights.d_model, weights.d_head, weights.n_ctx, kind)
     return _length(_Case(strategy, task.sha256, sizes, task, weights))
 
 

@@ -48,7 +48,7 @@ def test_the_forward_pass_agrees_with_the_oracle(sizes):
 
 def _exact_tables(weights):
     """The tables from their definition, in balls of 600 bits."""
-    from compactproofs.form.tables import position_centre
+    from compactproofs.form.embedded import position_centre
 
     ctx.prec = oracle.PRECISION
     W = {name: [[arb(float(x)) for x in row] for row in t] for name, t in weights.tensors.items()}

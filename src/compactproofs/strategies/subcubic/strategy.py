@@ -14,8 +14,9 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.bounds.direct_path import DirectPath
 from compactproofs.bounds.low_rank_scores import AttentionError, Directions
 from compactproofs.errors import StrategyError
+from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_plain
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic.counting import count_covered, covered_by_pair, unproven_by_pair
 from compactproofs.strategies.subcubic.entries import Entries
@@ -109,7 +110,7 @@ class Subcubic(AbstractStrategy):
         Source: paper, "Subcubic proof"; docs/strategies.
         """
         require_max_of_k(request.task, self.name)
-        bench = Workbench(request.weights, request.shared)
+        bench = Workbench(require_plain(request.weights, self.name), request.shared)
         if not self.repaired:
             count = published_count(*self.choices, bench)
             return Bound(count, None, "float64 without rounding control, as published: not a proof")
@@ -132,7 +133,7 @@ class Subcubic(AbstractStrategy):
         if not self.repaired:
             return None
         require_ieee754()
-        bench = Workbench(request.weights, request.shared)
+        bench = Workbench(require_plain(request.weights, self.name), request.shared)
         hints = find_hints(*self.choices, bench)
         return dict(enumerate(covered_by_pair(hints.gaps, self._credited(bench, hints, Rigorous()))))
 
@@ -141,7 +142,7 @@ class Subcubic(AbstractStrategy):
         require_max_of_k(request.task, self.name)
         if not self.repaired:
             return None
-        bench = Workbench(request.weights, request.shared)
+        bench = Workbench(require_plain(request.weights, self.name), request.shared)
         hints = find_hints(*self.choices, bench)
         return unproven_by_pair(hints.gaps, self._credited(bench, hints, Rigorous()))
 
@@ -192,8 +193,8 @@ class Subcubic(AbstractStrategy):
         usable = (points[:, 0] == 0) & (points[:, -1] == 1) & (np.diff(points, axis=1) > 0).all(axis=1)
         return np.where(usable[:, None], points, even)
 
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
-        counter = FlopCounter()
+    def length(self, weights: Model, task: AbstractTask) -> ProofLength:
+        counter, weights = FlopCounter(), require_plain(weights, self.name)
         v, k = weights.d_vocab, weights.n_ctx
         hints = Hints(
             directions=Directions.blank(weights),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compactproofs.budget import Budget
 from compactproofs.cores import available_cores
 from compactproofs.errors import InfeasibleError
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.search.engine import SECONDS_PER_TERM
 from compactproofs.strategies.base import Request
 
@@ -17,7 +17,7 @@ def require_whole(done: int, wanted: int, budget: Budget, name: str) -> None:
         raise InfeasibleError(f"{name} {why}: {done} of {wanted} labels are done. Allow more (--seconds), or try threshold-best.")
 
 
-def seconds_for_pairs(weights: Weights) -> float:
+def seconds_for_pairs(weights: Model) -> float:
     """About how long looking at every pair takes; decides only what is worth starting."""
     terms = weights.d_vocab**3 / 2 * weights.d_vocab_out * weights.n_ctx
     return terms * SECONDS_PER_TERM / available_cores()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from compactproofs.ledger.ledger import Ledger
 from compactproofs.ledger.length import harm_flops, pair_flops, table_flops
 from compactproofs.ledger.verify import COMPILED
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.search.engine import Effort, Engine
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
@@ -54,11 +54,11 @@ class Pairwise(AbstractStrategy):
         request.shared.get(claims_key(self.name), lambda: {label: cells.contents() for label, cells in engine.cells.items()})
         return found(request, engine, started, upper=False)
 
-    def estimated_seconds(self, weights: Weights) -> float:
+    def estimated_seconds(self, weights: Model) -> float:
         """About how long the proof takes; decides only what is worth starting."""
         return seconds_for_pairs(weights) * (15 * max(1.0, weights.n_ctx / 10) ** 2.5 if self.apart else 1)
 
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+    def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         """Tables and terms of every pair; walks, harms and counting depend on the weights and come on top."""
         pairs: dict[int, int] = {}
         for label in task.labels:
@@ -67,7 +67,7 @@ class Pairwise(AbstractStrategy):
         return ProofLength({**table_flops(weights), **pair_flops(weights, pairs)}, 0, unexplained_dimensions(weights))
 
 
-def unexplained_dimensions(weights: Weights) -> int:
+def unexplained_dimensions(weights: Model) -> int:
     """All five tables are looked up."""
     v, k, out = weights.d_vocab, weights.n_ctx, weights.d_vocab_out
     return 2 * v * out + k * out + k * v + v * v
@@ -101,7 +101,7 @@ def found(request: Request, engine: Engine, started: float, *, upper: bool) -> B
     )
 
 
-def first_effort(weights: Weights, *, joint: bool = True, apart: bool = False, upper: bool = False) -> Effort:
+def first_effort(weights: Model, *, joint: bool = True, apart: bool = False, upper: bool = False) -> Effort:
     """How hard to look at first, so that counting is not the bottleneck."""
     if weights.n_ctx <= 5:
         return Effort(400, classes=12, joint=joint, apart=apart, upper=upper)

@@ -23,7 +23,7 @@ from compactproofs.errors import StrategyError
 from compactproofs.ledger.harms import upper_end, with_slack
 from compactproofs.ledger.ledger import Leaf, Ledger, Part
 from compactproofs.ledger.verify import INTERVALS
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.search.engine import fraction_of
 from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_tables
 from compactproofs.search.records import part_of_pool
@@ -129,7 +129,7 @@ class Tabled(AbstractStrategy):
         """Hints, with this strategy's enclosures."""
         return replace(factors, direct_path=str(self.direct_path), attention_error=AttentionError(self.attention_error), blocks=self.blocks)
 
-    def found(self, weights: Weights, question: Question, factors: Factors, budget: Budget | None = None) -> tuple[list[PoolFound], float]:
+    def found(self, weights: Model, question: Question, factors: Factors, budget: Budget | None = None) -> tuple[list[PoolFound], float]:
         """What these hints prove about every pool of every label; and the seconds of counting, summed over threads.
 
         Guarantee: the mass of a pool that fails is at most its `failing`, whatever the hints are.
@@ -176,7 +176,7 @@ class Tabled(AbstractStrategy):
             return trivial_ledger(request)
         return Ledger(request.question, request.weights.sha256, parts, factors=factors)
 
-    def estimated_seconds(self, weights: Weights) -> float:
+    def estimated_seconds(self, weights: Model) -> float:
         """About how long the proof takes; decides only what is worth starting."""
         v, positions = weights.d_vocab, 0 if self.pools else weights.n_ctx
         tables = v * (self.pools or v / 2)
@@ -184,13 +184,13 @@ class Tabled(AbstractStrategy):
         brackets = weights.d_vocab_out * (1e-7 if self.weighted else 0) + v * (5e-8 + 3e-8 * positions)
         return (v**2 * brackets + counting) / available_cores()
 
-    def _labels_at_once(self, weights: Weights) -> int:
+    def _labels_at_once(self, weights: Model) -> int:
         """Labels to treat together: many for speed, few enough for memory and for stopping between them."""
         v, k, out = weights.d_vocab, weights.n_ctx, weights.d_vocab_out
         entries = max(v * max(v, out), v * v * k if self.pools == 0 else v * k * k)
         return int(np.clip(_ENTRIES_AT_ONCE // entries, 1, 16))
 
-    def length(self, weights: Weights, task: AbstractTask) -> ProofLength:
+    def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         counter = FlopCounter()
         question, out = Question(task), weights.d_vocab_out
         factors = self.with_choices(Factors.blank(weights, weighted=self.weighted, pooled=self.pools > 0))
@@ -201,7 +201,7 @@ class Tabled(AbstractStrategy):
                 pass
         return ProofLength(dict(counter.steps), 0, self._unexplained_dimensions(weights))
 
-    def _unexplained_dimensions(self, weights: Weights) -> int:
+    def _unexplained_dimensions(self, weights: Model) -> int:
         """By the paper's principle: every number of a table that the proof looks up instead of explaining it."""
         v, d, k, out = weights.d_vocab, weights.d_model, weights.n_ctx, weights.d_vocab_out
         direct = {EXACT: v * out, DirectPath.MAX_DIFF_EXACT: 2 * v, DirectPath.GLOBAL_MAX_DIFF_EXACT: 2, DirectPath.MAX_DIFF: v * d + 2}
