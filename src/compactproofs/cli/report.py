@@ -62,7 +62,7 @@ def report(
     output = Output(json_path, force=force, inputs=inputs)
     if stored is not None and (seconds, n_heads, normalization, n_ctx) != (None, None, None, None):
         raise ReportError(
-            f"{source} holds results, nothing is proven again: --seconds, --n-heads, --normalization and --n-ctx are about a model"
+            f"{source} holds results, nothing is proven again: --seconds, --n-heads, --normalization, --n-ctx are about a model"
         )
     require_seconds(20.0 if seconds is None else seconds)
     require_plotly()

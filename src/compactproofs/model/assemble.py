@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +24,18 @@ def assemble(recognised: Recognised, meaning: Interpretation, told: Told) -> Mod
         t = {**t, **_with_heads(t, meaning)}
         if recognised.plain and meaning.n_heads > 1:
             about.append(f"the {meaning.n_heads} heads are consecutive blocks of the columns of W_Q, W_K and W_V and of the rows of W_O")
-    t = {**t, **_ungrouped(t, meaning)}
+    t = {name: tensor for name, tensor in {**t, **_ungrouped(t, meaning)}.items() if not _is_bias(name) or tensor.any()}
     if meaning.n_groups != meaning.n_heads:
         about.append(
             f"the keys and values of {meaning.n_groups} groups are repeated for {meaning.n_heads} heads, which is the same function"
         )
+    parts: dict[str, Any] = {name: _norm(t, name, meaning) for name in ("norm_1", "norm_2", "norm_final")}
+    parts["mlp"] = None if meaning.act is None else Mlp(act=meaning.act, **_part(t, "mlp"))
+    parts |= {name: tensor for name, tensor in t.items() if "." not in name}
+    parts["W_pos"] = t["W_pos"] if meaning.positions.learned else None
+    about += _about_norms([parts[name] for name in ("norm_1", "norm_2", "norm_final") if parts[name] is not None])
     network = Network(
-        **{name: tensor for name, tensor in t.items() if "." not in name and name != "W_pos"},
-        **{name: _norm(t, name, meaning) for name in ("norm_1", "norm_2", "norm_final")},
-        mlp=None if meaning.act is None else Mlp(act=meaning.act, **_part(t, "mlp")),
-        W_pos=t["W_pos"] if meaning.positions.learned else None,
+        **parts,
         n_ctx=meaning.n_ctx,
         rotary=meaning.positions.rotary,
         alibi=meaning.positions.alibi,
@@ -60,7 +63,7 @@ def shortened(model: Network, n_ctx: int | None) -> Network:
 def _with_heads(t: dict[str, np.ndarray], meaning: Interpretation) -> dict[str, np.ndarray]:
     """Heads that stand side by side get an axis."""
     d_head = t["W_Q"].shape[1] // meaning.n_heads
-    split = {}
+    split: dict[str, np.ndarray] = {}
     for x in "QKV":
         n = meaning.n_heads if x == "Q" else meaning.n_groups
         if t[f"W_{x}"].shape[1] != n * d_head:
@@ -88,6 +91,11 @@ def _ungrouped(t: dict[str, np.ndarray], meaning: Interpretation) -> dict[str, n
     return {name: np.repeat(t[name], meaning.n_heads // meaning.n_groups, axis=0) for name in names}
 
 
+def _is_bias(name: str) -> bool:
+    """Those that may be left out if they are zero; the parameters of norms stay, they say what kind it is."""
+    return name.startswith("b_") or name.startswith("mlp.b_")
+
+
 def _part(t: dict[str, np.ndarray], part: str) -> dict[str, np.ndarray]:
     return {name.partition(".")[2]: tensor for name, tensor in t.items() if name.startswith(part + ".")}
 
@@ -99,12 +107,26 @@ def _norm(t: dict[str, np.ndarray], name: str, meaning: Interpretation) -> Norm 
     return Norm(kind, meaning.norms.eps, **_part(t, name))
 
 
+def _about_norms(norms: list[Norm]) -> list[str]:
+    """Whether the norms were folded into the weights by whoever saved them; reading folds and centres nothing."""
+    if not norms:
+        return []
+    if all(norm.weight is None and norm.bias is None for norm in norms):
+        kind = f"folded: norms {norms[0].kind} without parameters"
+    elif all((norm.weight is None or (norm.weight == 1).all()) and (norm.bias is None or not norm.bias.any()) for norm in norms):
+        kind = f"folded: norms {norms[0].kind} whose parameters are all 1 and 0"
+    else:
+        kind = f"not folded: norms {norms[0].kind} with parameters of their own"
+    return [f"{kind}; the weights are taken as they are"]
+
+
 def _require_tables(tables: dict[str, np.ndarray], rotary: Rotary | None) -> None:
-    """Raise if the file's tables are certainly of other angles; that they are not more than roundings is an assumption that is stated."""
-    if tables and rotary is None:
-        raise ModelError(f"tensor rotary_{min(tables)}: the file has rotary embeddings, but positional_embedding_type is not rotary")
+    """Raise if the file's tables are certainly of other angles; that they are no more than roundings is an assumption that is stated."""
     for name, table in tables.items():
-        assert rotary is not None
+        if rotary is None:
+            if table.size:
+                raise ModelError(f"tensor rotary_{name}: the file has rotary embeddings, but positional_embedding_type is not rotary")
+            continue
         if table.ndim != 2 or table.shape[1] != rotary.dim or table.dtype not in (np.float32, np.float64):
             raise ModelError(f"tensor rotary_{name} has shape {table.shape}; expected two axes, and rotary_dim={rotary.dim} columns")
         position, half = np.arange(len(table))[:, None], np.arange(rotary.dim // 2) * 2 / rotary.dim
@@ -112,6 +134,5 @@ def _require_tables(tables: dict[str, np.ndarray], rotary: Rotary | None) -> Non
         angles = np.repeat(once, 2, axis=1) if rotary.adjacent else np.hstack([once, once])
         expected = np.sin(angles) if name == "sin" else np.cos(angles)
         if not (np.abs(table - expected) <= 1e-5 * (1 + position)).all():
-            raise ModelError(
-                f"tensor rotary_{name}: these are not the angles i / {rotary.base:g}^(2 j / {rotary.dim}), and others are not supported"
-            )
+            angle = f"i / {rotary.base:g}^(2 j / {rotary.dim})"
+            raise ModelError(f"tensor rotary_{name}: these are not the angles {angle}, and others are not supported")

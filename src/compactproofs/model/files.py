@@ -41,7 +41,8 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
     """Read a model from a `.safetensors` file, or from a `.pth`/`.pt` state dict (without executing anything in it).
 
     The result is `Weights` where one head, biases and learned positions are all there is, else a `Network`. The configuration is taken
-    from the file's metadata and from `config.json` beside it; what neither says is assumed and kept in `assumptions`, except where two networks have the same tensors: then the file is refused unless you say which one it is.
+    from the file's metadata and from `config.json` beside it; what neither says is assumed and kept in `assumptions`, except where two
+    networks have the same tensors: then the file is refused unless you say which one it is.
     Raises `ModelError` with a message that says what was expected. The rules are in docs/reference/model-files.md.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,9 @@ def as_network(weights: Model) -> Network:
     if isinstance(weights, Network):
         return weights
     t = weights.tensors
+    tensors: dict[str, Any] = {name: t[name][None] if name in ("W_Q", "W_K", "W_V", "W_O") else t[name] for name in t}
     return Network(
-        **{name: t[name] for name in ("W_E", "W_pos", "W_U")},
-        **{name: t[name][None] for name in ("W_Q", "W_K", "W_V", "W_O")},
+        **tensors,
         n_ctx=weights.n_ctx,
         score_divisor_squared=weights.score_divisor_squared,
         assumptions=weights.assumptions,
@@ -52,10 +52,10 @@ def of_length(model: _Kind, n_ctx: int) -> _Kind:
         return model
     if n_ctx < 1 or (model.W_pos is not None and n_ctx > model.n_ctx):
         raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
-    W_pos = None if model.W_pos is None else model.W_pos[:n_ctx]
-    if isinstance(model, Weights):
-        return replace(model, W_pos=W_pos)
-    return replace(model, W_pos=W_pos, n_ctx=n_ctx)
+    changes: dict[str, Any] = {"W_pos": None if model.W_pos is None else model.W_pos[:n_ctx]}
+    if isinstance(model, Network):
+        changes["n_ctx"] = n_ctx
+    return replace(model, **changes)
 
 
 def normalization_of(network: Network) -> str:

@@ -179,14 +179,15 @@ def require_seen(name: str, mask: np.ndarray, n_ctx: int, length: int) -> None:
 
 
 _REFUSED = {
-    r"^blocks\.[1-9]": "the model has more than one layer; only one-layer models are supported",
-    r"W_gate$|mlp\.gate\b|experts": "the model has a gated MLP, or several; only one with W_in and W_out is supported",
-    r"mlp\.ln\b": "the model has a norm inside its MLP, which is not supported",
-    r"ln\w*_post": "the model normalises what a part writes, which is not supported",
-    r"[qk]_norm": "the model normalises queries and keys, which is not supported",
-    r"sinks": "the model has attention sinks, which are not supported",
+    r"^blocks\.[1-9]": "the model has more than one layer; only one-layer models are supported, as a second one reads every position",
+    r"experts|W_gate\.": "the model has a mixture of experts; only one MLP with W_in and W_out is supported",
+    r"W_gate$|mlp\.gate\b": "the model has a gated MLP; only one with W_in and W_out is supported, without products of neurons",
+    r"mlp\.ln\b": "the model has a norm inside its MLP, which is not supported: Network has norms of the residual stream only",
+    r"ln\w*_post": "the model normalises what a part writes, which is not supported: Network has norms of the residual stream only",
+    r"[qk]_norm": "the model normalises queries and keys, which is not supported: Network has norms of the residual stream only",
+    r"sinks": "the model has attention sinks, which are not supported: every score belongs to a token",
     r"\bmlp\b|W_in$|W_out$": "the model has an MLP whose other tensors are missing",
-    r"(^|\.)ln": "the model has a layer normalisation in a place that is not supported",
+    r"(^|\.)ln": "the model has a layer normalisation in a place that is not supported (ln1, ln2 and ln_final are)",
     r"token_type|relative|rel_pos": "the model has embeddings that are not supported",
 }
 

@@ -92,10 +92,6 @@ def norms_of(values: Mapping[str, Any], found: Found) -> tuple[Norms, list[str]]
         eps, about = number(values, "eps", "a number that is not negative, which norms add under the root"), []
     else:
         eps, about = DEFAULT_EPS, [f"config does not mention eps: assumed {DEFAULT_EPS}, TransformerLens' default"]
-    if kind.endswith("Pre"):
-        about.append(f"norms without parameters ({kind}, which is what folding them leaves): the weights are taken as they are")
-    else:
-        about.append(f"norms with parameters of their own ({kind}): nothing was folded or centred")
     return Norms(NormKind(kind.removesuffix("Pre")), NormKind(final.removesuffix("Pre")), eps), about
 
 
@@ -177,9 +173,7 @@ def _rotary(values: Mapping[str, Any], found: Found, d_head: int) -> tuple[Posit
         return Positions(), ["rotary_dim=0: nothing is turned, positions play no part"]
     dim = d_head if is_absent(given) else integer(values, "rotary_dim", d_head)
     if dim % 2:
-        raise ModelError(
-            f"rotary embeddings turn pairs of coordinates: rotary_dim={dim} is odd; expected an even number up to d_head={d_head}"
-        )
+        raise ModelError(f"rotary embeddings turn pairs: rotary_dim={dim} is odd; expected an even number up to d_head={d_head}")
     about = ["rotary sines and cosines are the real numbers, not their float32 roundings"]
     adjacent = flag(values, "rotary_adjacent_pairs")
     if found.bridge_layout:
@@ -210,9 +204,7 @@ def soft_cap_of(values: Mapping[str, Any]) -> list[str]:
         return []
     cap = as_float(given)
     if cap is None or not 0 < cap < float("inf"):
-        raise ModelError(
-            f"config field output_logits_soft_cap={brief(given)}: expected a positive number (soft-capped logits), or -1 for none"
-        )
+        raise ModelError(f"config field output_logits_soft_cap={brief(given)}: expected a positive number (soft-capped logits), or -1")
     return [f"logits are those before the soft cap {cap:g} tanh(logit / {cap:g}), which increases and does not change which is the largest"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from compactproofs.errors import ModelError
 from compactproofs.model.files import load, training_record
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 
 _FOLDER = Path(__file__).parent / "zoo_data"
 
@@ -15,7 +15,7 @@ ZOO_NAMES = ("max-of-4", "max-of-5", "max-of-10", "max-of-20", "max-of-10-v128")
 """The bundled models; vocabulary 64 unless the name says otherwise."""
 
 
-def zoo(name: str) -> Weights:
+def zoo(name: str) -> Model:
     """Load a bundled model by name.
 
     Example:
