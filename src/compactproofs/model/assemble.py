@@ -9,7 +9,8 @@ import numpy as np
 
 from compactproofs.errors import ModelError
 from compactproofs.model.config import Interpretation, Told
-from compactproofs.model.kinds import Model, of_length, simplest
+from compactproofs.model.heads import apart, is_bias, ungrouped
+from compactproofs.model.kinds import Model, shortened, simplest
 from compactproofs.model.layouts import Recognised, require_seen
 from compactproofs.model.network import Mlp, Network, Norm, NormKind, Rotary
 from compactproofs.model.weights import Weights
@@ -21,10 +22,11 @@ def assemble(recognised: Recognised, meaning: Interpretation, told: Told) -> Mod
     t.setdefault("W_U", t["W_E"].T)
     about = list(meaning.assumptions)
     if recognised.found.n_heads is None:
-        t = {**t, **_with_heads(t, meaning)}
+        t = {**t, **apart(t, meaning.n_heads, meaning.n_groups)}
         if recognised.plain and meaning.n_heads > 1:
             about.append(f"the {meaning.n_heads} heads are consecutive blocks of the columns of W_Q, W_K and W_V and of the rows of W_O")
-    t = {name: tensor for name, tensor in {**t, **_ungrouped(t, meaning)}.items() if not _is_bias(name) or tensor.any()}
+    t |= ungrouped(t, meaning.n_heads, meaning.n_groups)
+    t = {name: tensor for name, tensor in t.items() if not is_bias(name) or tensor.any()}
     if meaning.n_groups != meaning.n_heads:
         about.append(
             f"the keys and values of {meaning.n_groups} groups are repeated for {meaning.n_heads} heads, which is the same function"
@@ -48,52 +50,6 @@ def assemble(recognised: Recognised, meaning: Interpretation, told: Told) -> Mod
         require_seen(name, mask, meaning.n_ctx, shorter.n_ctx)
     model = simplest(shorter)
     return replace(model, rewritten=True) if meaning.monotone_output and isinstance(model, Weights) else model
-
-
-def shortened(model: Network, n_ctx: int | None) -> Network:
-    """The network on sequences of n_ctx tokens, with a sentence about it."""
-    if n_ctx is None or n_ctx == model.n_ctx:
-        return model
-    if n_ctx > model.n_ctx:
-        raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
-    about = f"sequences of {n_ctx} {'token' if n_ctx == 1 else 'tokens'}; the model reads up to {model.n_ctx}"
-    return replace(of_length(model, n_ctx), assumptions=(*model.assumptions, about))
-
-
-def _with_heads(t: dict[str, np.ndarray], meaning: Interpretation) -> dict[str, np.ndarray]:
-    """Heads that stand side by side get an axis."""
-    d_head = t["W_Q"].shape[1] // meaning.n_heads
-    split: dict[str, np.ndarray] = {}
-    for x in "QKV":
-        n = meaning.n_heads if x == "Q" else meaning.n_groups
-        if t[f"W_{x}"].shape[1] != n * d_head:
-            raise ModelError(
-                f"W_{x} has {t[f'W_{x}'].shape[1]} columns; expected {n} times d_head={d_head}. If groups of heads share keys and values, "
-                "the configuration must say n_key_value_heads"
-            )
-        split[f"W_{x}"] = t[f"W_{x}"].reshape(-1, n, d_head).transpose(1, 0, 2)
-        if f"b_{x}" in t:
-            split[f"b_{x}"] = t[f"b_{x}"].reshape(n, d_head)
-    return {**split, "W_O": t["W_O"].reshape(meaning.n_heads, d_head, -1)}
-
-
-def _ungrouped(t: dict[str, np.ndarray], meaning: Interpretation) -> dict[str, np.ndarray]:
-    """Keys and values of each head: those of its group."""
-    names = [name for name in ("W_K", "W_V", "b_K", "b_V") if name in t]
-    for name in names:
-        if len(t[name]) != meaning.n_groups:
-            raise ModelError(
-                f"{name} has {len(t[name])} heads; expected {meaning.n_groups}. If groups of heads share keys and values, the "
-                "configuration must say n_key_value_heads"
-            )
-    if meaning.n_heads % meaning.n_groups:
-        raise ModelError(f"n_key_value_heads={meaning.n_groups} does not divide n_heads={meaning.n_heads}")
-    return {name: np.repeat(t[name], meaning.n_heads // meaning.n_groups, axis=0) for name in names}
-
-
-def _is_bias(name: str) -> bool:
-    """Those that may be left out if they are zero; the parameters of norms stay, they say what kind it is."""
-    return name.startswith("b_") or name.startswith("mlp.b_")
 
 
 def _part(t: dict[str, np.ndarray], part: str) -> dict[str, np.ndarray]:

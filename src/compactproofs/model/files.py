@@ -16,10 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from compactproofs.errors import ModelError
-from compactproofs.model.assemble import assemble, shortened
+from compactproofs.model.assemble import assemble
 from compactproofs.model.config import Told, interpret
 from compactproofs.model.fields import SIZE_FIELDS, agree, parse_value
-from compactproofs.model.kinds import Model, normalization_of
+from compactproofs.model.kinds import Model, normalization_of, shortened
 from compactproofs.model.layouts import recognise
 from compactproofs.model.network import Network
 from compactproofs.model.network_files import SETTINGS, decoded, encoded

@@ -58,6 +58,16 @@ def of_length(model: _Kind, n_ctx: int) -> _Kind:
     return replace(model, **changes)
 
 
+def shortened(model: Network, n_ctx: int | None) -> Network:
+    """The network on sequences of n_ctx tokens, with a sentence about it."""
+    if n_ctx is None or n_ctx == model.n_ctx:
+        return model
+    if n_ctx > model.n_ctx:
+        raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
+    about = f"sequences of {n_ctx} {'token' if n_ctx == 1 else 'tokens'}; the model reads up to {model.n_ctx}"
+    return replace(of_length(model, n_ctx), assumptions=(*model.assumptions, about))
+
+
 def normalization_of(network: Network) -> str:
     """In the words of `--normalization`, the norm before attention; `none` only if there is no other either."""
     first = network.norm_1 or network.norm_2 or network.norm_final
