@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import runpy
 import subprocess
 from functools import cache
@@ -72,6 +73,13 @@ def every(names):
     )
 
 
+def interpreter(major):
+    """The Python that has this version of the library, and its environment."""
+    path = [str(ROOT / "src"), *([str(ROOT / ".tl" / "3")] if major == 3 else [])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HF_HUB_OFFLINE": "1"}
+    return ROOT / ".tl" / ("2" if major == 2 else "4") / "bin" / "python", environment
+
+
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
     """The folder of models that one version of the library has made."""
@@ -81,9 +89,7 @@ def library(tmp_path_factory):
     @cache
     def made(major):
         folder = tmp_path_factory.mktemp(f"transformer-lens-{major}")
-        python = ROOT / ".tl" / ("2" if major == 2 else "4") / "bin" / "python"
-        path = [str(ROOT / "src"), *([str(ROOT / ".tl" / "3")] if major == 3 else [])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HF_HUB_OFFLINE": "1"}
+        python, environment = interpreter(major)
         script = ROOT / "tests" / "transformer_lens" / "make_models.py"
         done = subprocess.run([python, "-W", "ignore", script, str(major), folder], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -177,3 +183,16 @@ def test_other_networks_are_refused_however_they_come(folder, name):
         assert "error" in told or "no soft caps, the last position sees every position, learned positions" in " ".join(told["assumptions"])
     else:
         assert "error" in told
+
+
+@pytest.mark.parametrize(("major", "block"), [(2, 0), (3, 0), (4, 1)])
+def test_the_tutorials_first_step_with_the_library(library, major, block, tmp_path):
+    """What the page says to do in TransformerLens gives a file that loads without a word about it."""
+    page = (ROOT / "docs" / "tutorial" / "from-transformer-lens.md").read_text()
+    code = re.findall(r"^```python notest\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[block]
+    python, environment = interpreter(major)
+    done = subprocess.run([python, "-W", "ignore", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    weights = cp.load(tmp_path / "model.pth")
+    assert isinstance(weights, Weights) and (weights.d_vocab, weights.n_ctx) == (64, 4)
+    assert [text for text in weights.assumptions if "was read as the real number sqrt(32)" not in text] == []
