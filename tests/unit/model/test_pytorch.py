@@ -102,6 +102,14 @@ def test_torchs_own_layer(name):
     same(model, module)
 
 
+def test_a_root_mean_square_norm_without_an_eps_has_that_of_float32():
+    model = cp.from_pytorch(drawn(Encoder(**ENCODERS["pre-norm and final RMS"])), MAPPING | {"norm_final": "norm"})
+    assert model.norm_final.eps == 2.0**-23
+    x = 1e-4 * torch.randn(D, generator=torch.Generator().manual_seed(0))
+    exact = x.double() / (x.double().square().mean() + 2.0**-23).sqrt()
+    assert (nn.RMSNorm(D)(x) - exact).abs().max() < 1e-6 * exact.abs().max() and exact.abs().max() < 0.9
+
+
 @pytest.mark.parametrize("name", ["pre-norm", "post-norm", "whole post-norm"])
 def test_a_state_dict_needs_to_be_told_what_modules_say(name):
     module = drawn(Encoder(**ENCODERS[name]))

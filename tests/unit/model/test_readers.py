@@ -58,6 +58,33 @@ def test_the_default_block_with_every_part():
     assert network.assumptions == ("not folded: norms LN with parameters of their own; the weights are taken as they are",)
 
 
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        ("relu", Activation.RELU), ("gelu", Activation.GELU), ("gelu_new", Activation.GELU_TANH), ("silu", Activation.SILU),
+        ("gelu_pytorch_tanh", Activation.GELU_TANH), ("swish", Activation.SILU),
+    ],
+)  # fmt: skip
+def test_activations_by_their_names(name, act):
+    assert from_tensors(drawn(ATTENTION | MLP | LN | LN_2), {**BLOCK, "act_fn": name}).mlp.act is act
+
+
+def test_the_new_layout_of_the_same_block():
+    """TransformerLens 4: transposed, heads side by side, other names."""
+    t = drawn(ATTENTION | MLP | LN | LN_2)
+    new = {"embed.weight": t["embed.W_E"], "pos_embed.weight": t["pos_embed.W_pos"], "unembed.weight": t["unembed.W_U"].T}
+    new |= {"unembed.bias": t["unembed.b_U"], "blocks.0.attn.o.bias": t["blocks.0.attn.b_O"]}
+    for x in "QKV":
+        new[f"blocks.0.attn.{x.lower()}.weight"] = t[f"blocks.0.attn.W_{x}"].transpose(0, 2, 1).reshape(N * E, D)
+        new[f"blocks.0.attn.{x.lower()}.bias"] = t[f"blocks.0.attn.b_{x}"].reshape(N * E)
+    new["blocks.0.attn.o.weight"] = t["blocks.0.attn.W_O"].reshape(N * E, D).T
+    for place in ("blocks.0.ln1", "blocks.0.ln2", "ln_final"):
+        new |= {f"{place}.weight": t[f"{place}.w"], f"{place}.bias": t[f"{place}.b"]}
+    for way in ("in", "out"):
+        new |= {f"blocks.0.mlp.{way}.weight": t[f"blocks.0.mlp.W_{way}"].T, f"blocks.0.mlp.{way}.bias": t[f"blocks.0.mlp.b_{way}"]}
+    assert from_tensors(new, BLOCK) == from_tensors(t, BLOCK)
+
+
 def test_four_heads_are_never_one_head():
     t = drawn(ATTENTION)
     assert from_tensors(t, CONFIG).n_heads == N
