@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from compactproofs.measuring import Accuracy, accuracy
     from compactproofs.model.files import from_transformer_lens, load, save
     from compactproofs.model.forward import forward
+    from compactproofs.model.network import Network
+    from compactproofs.model.pytorch import from_pytorch
     from compactproofs.model.weights import Weights
     from compactproofs.model.zoo import zoo
     from compactproofs.proof import Proof, certify
@@ -49,6 +51,7 @@ __all__ = [
     "Interpretation",
     "Ledger",
     "MaxOfK",
+    "Network",
     "Proof",
     "Question",
     "Subcubic",
@@ -68,6 +71,7 @@ __all__ = [
     "certify",
     "check",
     "forward",
+    "from_pytorch",
     "from_transformer_lens",
     "interpret",
     "load",
@@ -92,6 +96,7 @@ _HOME = {
     "Interpretation": "compactproofs.interpretation",
     "Ledger": "compactproofs.ledger.ledger",
     "MaxOfK": "compactproofs.tasks",
+    "Network": "compactproofs.model.network",
     "Proof": "compactproofs.proof",
     "Question": "compactproofs.tasks.question",
     "Subcubic": "compactproofs.strategies.subcubic",
@@ -111,6 +116,7 @@ _HOME = {
     "certify": "compactproofs.proof",
     "check": "compactproofs.certificates",
     "forward": "compactproofs.model.forward",
+    "from_pytorch": "compactproofs.model.pytorch",
     "from_transformer_lens": "compactproofs.model.files",
     "interpret": "compactproofs.interpretation",
     "load": "compactproofs.model.files",

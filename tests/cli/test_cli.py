@@ -136,6 +136,13 @@ def test_json_to_a_file_keeps_the_text_on_standard_output(small_model, tmp_path)
     assert "does not exist" in refused("accuracy", small_model, "--json", tmp_path / "nowhere" / "x.json")
 
 
+def test_shorter_sequences_than_the_model_reads(small_model):
+    (proof,) = json.loads(run("prove", small_model, "--strategy", "cubic", "--n-ctx", 2, "--json", "-").stdout)
+    assert proof["total"] == "25" and "sequences of 2 tokens; the model reads up to 3" in proof["theorem"]
+    assert json.loads(run("accuracy", small_model, "--n-ctx", 2, "--json", "-").stdout)["total"] == "25"
+    assert "the model reads 1 to 3" in refused("accuracy", small_model, "--n-ctx", 4)
+
+
 def test_assumptions_are_printed_and_kept(tmp_path):
     path = tmp_path / "bare.safetensors"
     save_file({n: np.array(t) for n, t in random_weights(0).tensors.items()}, path)

@@ -67,7 +67,7 @@ def test_a_file_name_that_is_not_utf_8_has_a_page(tmp_path):
 
 def test_options_about_a_model_are_refused_for_results(tmp_path):
     (tmp_path / "x.results").mkdir()
-    for option in (["--seconds", 5], ["--n-heads", 1], ["--normalization", "none"]):
+    for option in (["--seconds", 5], ["--n-heads", 1], ["--normalization", "none"], ["--n-ctx", 2]):
         assert "are about a model" in refused("report", tmp_path / "x.results", *option)
 
 

@@ -26,6 +26,7 @@ def check(
     *,
     n_heads: int | None = None,
     normalization: str | None = None,
+    n_ctx: int | None = None,
     work: int | None = None,
 ) -> checker.Checked:
     """The stand-alone checker's verdict on a certificate, with the reason.
@@ -35,6 +36,7 @@ def check(
         model: weights, the name of a bundled model, or a model file in any layout that `load` reads.
         n_heads: as for `load`.
         normalization: as for `load`.
+        n_ctx: as for `load`.
         work: units of work, about a nanosecond each, that the check may take; by default a minute's worth.
 
     Example:
@@ -57,7 +59,7 @@ def check(
     if not isinstance(model, Weights | Network):
         from compactproofs.model.zoo import resolve
 
-        model = resolve(os.fspath(model), n_heads=n_heads, normalization=normalization)
+        model = resolve(os.fspath(model), n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     found = checker.check(data, network(model), checker.MOST_WORK if work is None else work)
     if found.accepted and found.semantics == checker.FLOAT32 and model.rewritten:
         reason = "the claim is about the float32 arithmetic of an equal network without biases; the model's own takes other steps"

@@ -10,6 +10,7 @@ from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
     JsonOption,
+    LengthOption,
     ModelArgument,
     NormalizationOption,
     Output,
@@ -32,6 +33,7 @@ def accuracy(
     task: TaskOption = "max",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
+    n_ctx: LengthOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -48,7 +50,7 @@ def accuracy(
     if samples is None and (confidence, seed) != (None, None):
         raise CompactProofsError("--confidence and --seed are about a sample: give --samples N too")
     require_seconds(seconds)
-    weights = resolve(model, n_heads=n_heads, normalization=normalization)
+    weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     with progress_bar("sampling" if samples else "brute force") as progress:
         result = measure(

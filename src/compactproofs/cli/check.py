@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, ModelArgument, NormalizationOption, Output, inputs_of
+from compactproofs.cli.output import (
+    ForceOption,
+    HeadsOption,
+    JsonOption,
+    LengthOption,
+    ModelArgument,
+    NormalizationOption,
+    Output,
+    inputs_of,
+)
 
 
 def check(
@@ -15,6 +24,7 @@ def check(
     model: ModelArgument,
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
+    n_ctx: LengthOption = None,
     work: Annotated[
         int | None, typer.Option("--work", min=1, metavar="N", help="Units of work that the check may take; by default about a minute.")
     ] = None,
@@ -30,7 +40,7 @@ def check(
     from compactproofs.certificates.checking import check as check_file
 
     started = time.perf_counter()
-    checked = check_file(certificate, model, n_heads=n_heads, normalization=normalization, work=work)
+    checked = check_file(certificate, model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx, work=work)
     elapsed = time.perf_counter() - started
     output.say(f"{checked.verdict.name.lower().replace('_', ' ')}: {checked.reason} ({elapsed:.2f} s)")
     output.assumptions(checked.assumptions)

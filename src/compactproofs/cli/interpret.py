@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compactproofs.cli.output import ForceOption, HeadsOption, JsonOption, NormalizationOption, Output, inputs_of, progress_bar
+from compactproofs.cli.output import (
+    ForceOption,
+    HeadsOption,
+    JsonOption,
+    LengthOption,
+    NormalizationOption,
+    Output,
+    inputs_of,
+    progress_bar,
+)
 from compactproofs.errors import CompactProofsError
 
 if TYPE_CHECKING:
@@ -26,6 +35,7 @@ def interpret(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
+    n_ctx: LengthOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -46,7 +56,7 @@ def interpret(
     wanted = DEFAULT_SAMPLES if samples is None else samples
     measure = partial(interpret, samples=wanted, exact_ablations=exact_ablations, seed=seed or 0)
     if model in ZOO_NAMES or not Path(model).is_dir():
-        weights = resolve(model, n_heads=n_heads, normalization=normalization)
+        weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
         output.assumptions(weights.assumptions)
         measured = measure(weights)
         _show_model(output, measured)
@@ -58,7 +68,7 @@ def interpret(
     models = []
     with progress_bar("measuring models") as progress:
         for path in paths:
-            models.append(measure(load(path, n_heads=n_heads, normalization=normalization)))
+            models.append(measure(load(path, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)))
             if progress is not None:
                 progress(len(models), len(paths))
     for assumption in dict.fromkeys(a for measured in models for a in measured.assumptions):

@@ -32,14 +32,17 @@ ModelArgument = Annotated[
 ]
 
 HeadsOption = Annotated[
-    int | None, typer.Option("--n-heads", metavar="N", help="Number of attention heads, where the model file cannot tell. Supported: 1.")
+    int | None, typer.Option("--n-heads", metavar="N", help="Number of attention heads, where the model file cannot tell.")
 ]
 
 NormalizationOption = Annotated[
     str | None,
-    typer.Option(
-        "--normalization", metavar="none|LN|LNPre|RMS|RMSPre", help="Normalisation, where the model file cannot tell. Supported: none."
-    ),
+    typer.Option("--normalization", metavar="none|LN|LNPre|RMS|RMSPre", help="Normalisation, where the model file cannot tell."),
+]
+
+LengthOption = Annotated[
+    int | None,
+    typer.Option("--n-ctx", metavar="N", help="Tokens per sequence: fewer than the model reads, or where its file cannot tell."),
 ]
 
 TaskOption = Annotated[str, typer.Option("--task", metavar="SPEC", help="What the right output is. Known: max.")]

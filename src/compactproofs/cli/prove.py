@@ -13,6 +13,7 @@ from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
     JsonOption,
+    LengthOption,
     ModelArgument,
     NormalizationOption,
     Output,
@@ -65,6 +66,7 @@ def prove(
     task: TaskOption = "max",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
+    n_ctx: LengthOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -81,7 +83,7 @@ def prove(
 
     require_seconds(seconds)
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
-    weights = resolve(model, n_heads=n_heads, normalization=normalization)
+    weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task)
     place = _place(output, certificate, semantics, chosen)

@@ -12,6 +12,7 @@ from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
     JsonOption,
+    LengthOption,
     NormalizationOption,
     Output,
     inputs_of,
@@ -40,6 +41,7 @@ def report(
     ] = None,
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
+    n_ctx: LengthOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -58,8 +60,10 @@ def report(
     stored = _store(folder) if source not in ZOO_NAMES and folder.is_dir() else None
     inputs = sorted(stored.glob("*.parquet")) if stored is not None else inputs_of(source)
     output = Output(json_path, force=force, inputs=inputs)
-    if stored is not None and (seconds, n_heads, normalization) != (None, None, None):
-        raise ReportError(f"{source} holds results, nothing is proven again: --seconds, --n-heads and --normalization are about a model")
+    if stored is not None and (seconds, n_heads, normalization, n_ctx) != (None, None, None, None):
+        raise ReportError(
+            f"{source} holds results, nothing is proven again: --seconds, --n-heads, --normalization, --n-ctx are about a model"
+        )
     require_seconds(20.0 if seconds is None else seconds)
     require_plotly()
     import_duckdb()
@@ -72,7 +76,7 @@ def report(
         models, failures = _read(stored, source)
     else:
         require_results_folder(kept, force)
-        told = Told(n_heads, normalization)
+        told = Told(n_heads, normalization, n_ctx)
         models, failures = _collected(output, source, kept, told, 20.0 if seconds is None else seconds)
         output.say(f"results: {kept}")
     place.write(page(models, failures).encode())
@@ -128,7 +132,7 @@ def _collected(output: Output, source: str, out: Path, told: Told, seconds: floa
         with progress_bar("proving", unit="models") as progress:
             collect_all(Path(source), out, report_work(seconds, one=False), told, progress=progress)
         return _read(out, source)
-    weights = resolve(source, n_heads=told.n_heads, normalization=told.normalization)
+    weights = resolve(source, n_heads=told.n_heads, normalization=told.normalization, n_ctx=told.n_ctx)
     output.assumptions(weights.assumptions)
     path = zoo_path(source) if source in ZOO_NAMES else Path(source)
     with progress_bar("proving") as progress:

@@ -12,6 +12,7 @@ from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
     JsonOption,
+    LengthOption,
     NormalizationOption,
     Output,
     inputs_of,
@@ -50,6 +51,7 @@ def sweep(
     csv: Annotated[str | None, typer.Option("--csv", metavar="PATH", help="Also write the results of this sweep as CSV.")] = None,
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
+    n_ctx: LengthOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -68,7 +70,7 @@ def sweep(
     source = workers_of(workers, scheduler)
     table = None if csv is None else output.destination("--csv", csv, is_csv_of_ours)
     import_duckdb()
-    told = Told(n_heads, normalization)
+    told = Told(n_heads, normalization, n_ctx)
     plan = plan_sweep(folder, _chosen(strategy or [], family, variant), told, upper=upper, seconds=seconds)
     make_folder("--out", out)
     if isinstance(source, DaskScheduler):

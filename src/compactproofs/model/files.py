@@ -16,9 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from compactproofs.errors import ModelError
-from compactproofs.model.biases import without_biases
-from compactproofs.model.config import SIZE_FIELDS, Found, Told, agree, interpret, parse_value
-from compactproofs.model.kinds import Model
+from compactproofs.model.assemble import assemble
+from compactproofs.model.config import Told, interpret
+from compactproofs.model.fields import SIZE_FIELDS, agree, parse_value
+from compactproofs.model.kinds import Model, normalization_of, shortened
 from compactproofs.model.layouts import recognise
 from compactproofs.model.network import Network
 from compactproofs.model.network_files import SETTINGS, decoded, encoded
@@ -36,17 +37,19 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith("."))
 
 
-def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None) -> Model:
+def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalization: str | None = None, n_ctx: int | None = None) -> Model:
     """Read a model from a `.safetensors` file, or from a `.pth`/`.pt` state dict (without executing anything in it).
 
-    The configuration is taken from the file's metadata and from `config.json` beside it; what neither says is assumed and kept in
-    `Weights.assumptions`, except where two networks have the same tensors: then the file is refused unless you say which one it is.
+    The result is `Weights` where one head, biases and learned positions are all there is, else a `Network`. The configuration is taken
+    from the file's metadata and from `config.json` beside it; what neither says is assumed and kept in `assumptions`, except where two
+    networks have the same tensors: then the file is refused unless you say which one it is.
     Raises `ModelError` with a message that says what was expected. The rules are in docs/reference/model-files.md.
 
     Args:
         path: the file.
         n_heads: the number of attention heads, where the file cannot tell.
         normalization: `none`, `LN`, `LNPre`, `RMS` or `RMSPre`, where the file cannot tell.
+        n_ctx: how many tokens the sequences have, if fewer than the model reads, or where the file cannot tell.
 
     Example:
         >>> import compactproofs as cp, tempfile, pathlib
@@ -55,7 +58,7 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
         >>> cp.load(path) == cp.zoo("max-of-4")
         True
     """
-    told = Told(n_heads, normalization)
+    told = Told(n_heads, normalization, n_ctx)
     try:
         path = Path(path)
     except TypeError:
@@ -84,21 +87,39 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
 
 def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | None = None, told: Told | None = None) -> Model:
     """Build a model from named arrays in any known layout, checked against a configuration if there is one."""
+    told = told or Told()
     if config is not None and SETTINGS in config:
-        return decoded(tensors, config)
-    recognised = recognise(tensors)
-    draft = Weights.from_mapping(recognised.tensors)
-    sizes = {name: getattr(draft, name) for name in SIZE_FIELDS}
-    meaning = interpret(config, Found(sizes, recognised.n_heads, recognised.bridge_layout), told or Told())
-    widened, about_biases = without_biases(draft.tensors, recognised.biases)
-    options = {"score_divisor_squared": meaning.score_divisor_squared, "assumptions": (*meaning.assumptions, *about_biases)}
-    return Weights.from_mapping(widened, **options, rewritten=bool(about_biases))
+        return _own(decoded(tensors, config), told)
+    recognised = recognise(tensors, _may_be_absent(config or {}))
+    return assemble(recognised, interpret(config, recognised.found, told), told)
+
+
+def _may_be_absent(config: Mapping[str, Any]) -> set[str]:
+    """Tensors that a configuration makes unnecessary."""
+    positions = parse_value(config.get("positional_embedding_type", "standard"))
+    tied = parse_value(config.get("tie_word_embeddings")) is True
+    return {*(["W_pos"] if positions in ("rotary", "alibi", "none") else []), *(["W_U"] if tied else [])}
+
+
+def _own(network: Network, told: Told) -> Model:
+    """A network of our own layout, which says everything; what the user says must agree."""
+    here = {"n_heads": str(network.n_heads), "normalization": normalization_of(network)}
+    for name, there in here.items():
+        asked = getattr(told, name)
+        if asked is not None and str(asked) != there:
+            raise ModelError(f"{name}={asked} was asked for, but the file says {name}={there}")
+    return shortened(network, told.n_ctx)
 
 
 def from_transformer_lens(
-    model: Any, config: Mapping[str, Any] | None = None, *, n_heads: int | None = None, normalization: str | None = None
-) -> Weights:
-    """Build `Weights` from a TransformerLens model (its `cfg` is read too) or from its state dict.
+    model: Any,
+    config: Mapping[str, Any] | None = None,
+    *,
+    n_heads: int | None = None,
+    normalization: str | None = None,
+    n_ctx: int | None = None,
+) -> Model:
+    """Build `Weights`, or a `Network`, from a TransformerLens model (its `cfg` is read too) or from its state dict.
 
     The model's processed weights are taken as they are: if you load with `fold_ln` or `center_unembed`, that network is certified.
 
@@ -107,6 +128,7 @@ def from_transformer_lens(
         config: fields of its configuration; by default the model's own.
         n_heads: the number of attention heads, where a state dict without a configuration cannot tell.
         normalization: `none`, `LN`, `LNPre`, `RMS` or `RMSPre`, likewise.
+        n_ctx: how many tokens the sequences have, if fewer than the model reads.
     """
     if isinstance(model, Mapping):
         state = model
@@ -121,7 +143,7 @@ def from_transformer_lens(
         )
     if not all(isinstance(name, str) for name in state):
         raise ModelError("the state dict has names that are not strings; expected names such as blocks.0.attn.W_Q")
-    return from_tensors(dense(state), config, Told(n_heads, normalization))
+    return from_tensors(dense(state), config, Told(n_heads, normalization, n_ctx))
 
 
 def save(weights: Model, path: str | os.PathLike[str], training: Mapping[str, Any] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,15 +15,17 @@ from compactproofs.model.weights import TENSOR_NAMES, Weights
 Model = Weights | Network
 """What `load` gives and `prove` takes."""
 
+_Kind = TypeVar("_Kind", Weights, Network)
+
 
 def as_network(weights: Model) -> Network:
     """The general description. Exact; keeps assumptions."""
     if isinstance(weights, Network):
         return weights
     t = weights.tensors
+    tensors: dict[str, Any] = {name: t[name][None] if name in ("W_Q", "W_K", "W_V", "W_O") else t[name] for name in t}
     return Network(
-        **{name: t[name] for name in ("W_E", "W_pos", "W_U")},
-        **{name: t[name][None] for name in ("W_Q", "W_K", "W_V", "W_O")},
+        **tensors,
         n_ctx=weights.n_ctx,
         score_divisor_squared=weights.score_divisor_squared,
         assumptions=weights.assumptions,
@@ -43,13 +46,31 @@ def simplest(network: Network) -> Model:
     return Weights.from_mapping(widened, **options)
 
 
-def of_length(model: Model, n_ctx: int) -> Model:
+def of_length(model: _Kind, n_ctx: int) -> _Kind:
     """The network on sequences of n_ctx tokens: position embeddings beyond them are never read."""
     if n_ctx == model.n_ctx:
         return model
     if n_ctx < 1 or (model.W_pos is not None and n_ctx > model.n_ctx):
         raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
-    W_pos = None if model.W_pos is None else model.W_pos[:n_ctx]
-    if isinstance(model, Weights):
-        return replace(model, W_pos=W_pos)
-    return replace(model, W_pos=W_pos, n_ctx=n_ctx)
+    changes: dict[str, Any] = {"W_pos": None if model.W_pos is None else model.W_pos[:n_ctx]}
+    if isinstance(model, Network):
+        changes["n_ctx"] = n_ctx
+    return replace(model, **changes)
+
+
+def shortened(model: Network, n_ctx: int | None) -> Network:
+    """The network on sequences of n_ctx tokens, with a sentence about it."""
+    if n_ctx is None or n_ctx == model.n_ctx:
+        return model
+    if n_ctx > model.n_ctx:
+        raise ModelError(f"sequences of n_ctx={n_ctx} tokens were asked for; the model reads 1 to {model.n_ctx}")
+    about = f"sequences of {n_ctx} {'token' if n_ctx == 1 else 'tokens'}; the model reads up to {model.n_ctx}"
+    return replace(of_length(model, n_ctx), assumptions=(*model.assumptions, about))
+
+
+def normalization_of(network: Network) -> str:
+    """In the words of `--normalization`, the norm before attention; `none` only if there is no other either."""
+    first = network.norm_1 or network.norm_2 or network.norm_final
+    if first is None:
+        return "none"
+    return str(first.kind) if first.weight is not None else f"{first.kind}Pre"

@@ -1,131 +1,201 @@
-"""Names and shapes under which people save these models, turned into our seven tensors.
+"""Names and shapes under which people save these models, turned into our tensors (`network.AXES`).
 
 Three layouts are known: plain names (`W_E`), TransformerLens up to 3.x (`blocks.0.attn.W_Q`, with a head axis), and TransformerLens 4
-(`blocks.0.attn.q.weight`, transposed like `torch.nn.Linear`). Tensors that change the function and are not modelled are refused by name.
+(`blocks.0.attn.q.weight`, transposed like `torch.nn.Linear`, all heads side by side). Tensors that change the function and are not
+modelled are refused by name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from compactproofs.errors import ModelError
-from compactproofs.model.biases import BIASES
-from compactproofs.model.weights import TENSOR_NAMES
+from compactproofs.model.network import AXES
+from compactproofs.model.parts import Found
+from compactproofs.model.weights import TENSOR_NAMES, float32_tensor
 
 Tensors = Mapping[str, np.ndarray]
 
 _LEGACY = {
     "W_E": "embed.W_E",
     "W_pos": "pos_embed.W_pos",
-    "W_Q": "blocks.0.attn.W_Q",
-    "W_K": "blocks.0.attn.W_K",
-    "W_V": "blocks.0.attn.W_V",
-    "W_O": "blocks.0.attn.W_O",
+    **{f"W_{x}": f"blocks.0.attn.W_{x}" for x in "QKVO"},
+    **{f"b_{x}": f"blocks.0.attn.b_{x}" for x in "QKVO"},
+    **{f"norm_{n}.{theirs}": f"blocks.0.ln{n}.{theirs[0]}" for n in "12" for theirs in ("weight", "bias")},
+    **{f"mlp.{name}": f"blocks.0.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")},
+    "norm_final.weight": "ln_final.w",
+    "norm_final.bias": "ln_final.b",
     "W_U": "unembed.W_U",
+    "b_U": "unembed.b_U",
 }
+_GROUPED = {**_LEGACY, **{f"{a}_{x}": f"blocks.0.attn._{a}_{x}" for a in "Wb" for x in "KV"}}
 _BRIDGE = {
     "W_E": "embed.weight",
     "W_pos": "pos_embed.weight",
-    "W_Q": "blocks.0.attn.q.weight",
-    "W_K": "blocks.0.attn.k.weight",
-    "W_V": "blocks.0.attn.v.weight",
-    "W_O": "blocks.0.attn.o.weight",
+    **{f"W_{x}": f"blocks.0.attn.{x.lower()}.weight" for x in "QKVO"},
+    **{f"b_{x}": f"blocks.0.attn.{x.lower()}.bias" for x in "QKVO"},
+    **{f"norm_{n}.{theirs}": f"blocks.0.ln{n}.{theirs}" for n in "12" for theirs in ("weight", "bias")},
+    **{f"mlp.{a}_{way}": f"blocks.0.mlp.{way}.{theirs}" for a, theirs in (("W", "weight"), ("b", "bias")) for way in ("in", "out")},
+    "norm_final.weight": "ln_final.weight",
+    "norm_final.bias": "ln_final.bias",
     "W_U": "unembed.weight",
+    "b_U": "unembed.bias",
 }
-_BRIDGE_TRANSPOSED = ("W_Q", "W_K", "W_V", "W_O", "W_U")
-_HEADED = ("W_Q", "W_K", "W_V", "W_O")
+_LAYOUTS = {"plain": {name: name for name in AXES}, "legacy": _LEGACY, "grouped": _GROUPED, "bridge": _BRIDGE}
+_BRIDGE_TRANSPOSED = ("W_Q", "W_K", "W_V", "W_O", "W_U", "mlp.W_in", "mlp.W_out")
 
-_LEGACY_BIASES = {**{f"b_{x}": f"blocks.0.attn.b_{x}" for x in "QKVO"}, "b_U": "unembed.b_U"}
-_BRIDGE_BIASES = {**{f"b_{x}": f"blocks.0.attn.{x.lower()}.bias" for x in "QKVO"}, "b_U": "unembed.bias"}
 _MASK = re.compile(r"^(blocks\.0\.attn\.)?(causal_)?mask$")
 _IGNORE = re.compile(r"^(blocks\.0\.attn\.)?IGNORE$")
+_ROTARY = re.compile(r"^(blocks\.0\.attn\.)?rotary_(sin|cos)$")
+
+_FLAT = {
+    "W_Q": "d_model d_heads",
+    "W_K": "d_model d_groups",
+    "W_V": "d_model d_groups",
+    "W_O": "d_heads d_model",
+    "b_Q": "d_heads",
+    "b_K": "d_groups",
+    "b_V": "d_groups",
+}
+"""Axes of tensors without an axis of heads: `d_heads` and `d_groups` count the coordinates of all heads together."""
+_GROUPS = {name: AXES[name].replace("n_heads", "n_groups") for name in ("W_K", "W_V", "b_K", "b_V")}
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """Tensors under their plain names and the layout they came in."""
+    """Float32 tensors under our names, and the layout they came in."""
 
     tensors: dict[str, np.ndarray]
-    biases: dict[str, np.ndarray]
-    """Those that the file has, zero or not."""
-    bridge_layout: bool
-    n_heads: int | None
-    """None where heads have no axis of their own."""
+    """Those that there are. Where heads have no axis of their own they stand side by side."""
+    found: Found
+    plain: bool
+    """Plain names, which do not say whose convention for heads it is."""
+    masks: dict[str, np.ndarray]
+    """Which position sees which, under their names in the file."""
+    rotary: dict[str, np.ndarray]
+    """Tables `sin` and `cos`, if the file has them."""
 
 
-def recognise(found: Tensors) -> Recognised:
-    """Find the seven tensors in a state dict of any known layout; refuse everything that we would have to ignore."""
-    layout, names = _pick_layout(found)
-    biases = {plain: found[name] for plain, name in _biases(layout).items() if name in found}
-    rest = {name: tensor for name, tensor in found.items() if name not in (*names.values(), *_biases(layout).values())}
-    n_ctx = int(found[names["W_pos"]].shape[0]) if found[names["W_pos"]].ndim else 0
+def recognise(found: Tensors, absent: Collection[str] = ()) -> Recognised:
+    """Find our tensors in a state dict of any known layout; refuse everything that we would have to ignore.
+
+    Args:
+        found: names and arrays.
+        absent: tensors that need not be there, because the configuration says so.
+    """
+    layout = _pick_layout(found, absent)
+    names = {plain: name for plain, name in _LAYOUTS[layout].items() if name in found}
+    rest = {name: tensor for name, tensor in found.items() if name not in names.values()}
+    masks, rotary = {}, {}
     for name, tensor in sorted(rest.items()):
-        _check_extra(name, tensor, n_ctx)
+        if _MASK.match(name):
+            masks[name] = tensor
+        elif table := _ROTARY.match(name):
+            rotary[table[2]] = tensor
+        elif not _IGNORE.match(name):
+            _refuse_by_name(name)
+            raise ModelError(
+                f"tensor {name} (shape {tuple(tensor.shape)}) is not known, and ignoring it could change the function. "
+                "Remove it from the file if it plays no part in the forward pass"
+            )
     tensors = {plain: found[name] for plain, name in names.items()}
-    n_heads = 1 if all(tensors[name].ndim == 3 for name in _HEADED) else None  # more than one are refused below
     if layout == "bridge":
         tensors = {n: t.T if n in _BRIDGE_TRANSPOSED and t.ndim == 2 else t for n, t in tensors.items()}
-    else:
-        tensors = {n: _without_head_axis(n, t) if n in _HEADED else t for n, t in tensors.items()}
-    return Recognised(tensors, biases, layout == "bridge", n_heads)
+    tensors, sizes, n_heads = _measured(tensors)
+    norms = {plain: name for plain, name in names.items() if plain.startswith("norm_")}
+    return Recognised(tensors, Found(sizes, n_heads, layout == "bridge", norms), layout == "plain", masks, rotary)
 
 
-def _pick_layout(found: Tensors) -> tuple[str, dict[str, str]]:
-    layouts = {"plain": {n: n for n in TENSOR_NAMES}, "legacy": _LEGACY, "bridge": _BRIDGE}
-    present = {layout: [n for n in names.values() if n in found] for layout, names in layouts.items()}
+def _pick_layout(found: Tensors, absent: Collection[str]) -> str:
+    present = {layout: [n for n in names.values() if n in found] for layout, names in _LAYOUTS.items()}
     layout = max(present, key=lambda key: len(present[key]))
-    missing = [n for n in layouts[layout].values() if n not in found]
+    mlp = ("mlp.W_in", "mlp.W_out") if any(_LAYOUTS[layout][f"mlp.{n}"] in found for n in ("W_in", "b_in", "W_out", "b_out")) else ()
+    missing = [_LAYOUTS[layout][n] for n in (*TENSOR_NAMES, *mlp) if n not in absent and _LAYOUTS[layout][n] not in found]
     if missing:
         for name in sorted(found):
             _refuse_by_name(name)
         raise ModelError(
             f"tensors not found: {', '.join(missing)}. Expected the names {', '.join(TENSOR_NAMES)}, or a TransformerLens state dict "
-            f"(embed.W_E, blocks.0.attn.W_Q, ... or embed.weight, blocks.0.attn.q.weight, ...). The file has: {_listing(found)}"
+            f"(embed.W_E, blocks.0.attn.W_Q, ... or embed.weight, blocks.0.attn.q.weight, ...){_advice(missing)}. "
+            f"The file has: {_listing(found)}"
         )
-    return layout, layouts[layout]
+    return layout
 
 
-def _biases(layout: str) -> dict[str, str]:
-    return {"plain": {name: name for name in BIASES}, "legacy": _LEGACY_BIASES, "bridge": _BRIDGE_BIASES}[layout]
+def _advice(missing: Collection[str]) -> str:
+    advice = {
+        "pos": "if there are no learned positions, the configuration must say positional_embedding_type (rotary, alibi or none)",
+        "W_U unembed": "if it is the transposed embedding, the configuration must say tie_word_embeddings",
+    }
+    said = [text for words, text in advice.items() if any(word in name for word in words.split() for name in missing)]
+    return "; " + "; ".join(said) if said else ""
+
+
+def _measured(tensors: Tensors) -> tuple[dict[str, np.ndarray], dict[str, int], int | None]:
+    """The tensors as float32 with fitting axes, the size of each axis, and the number of heads if they have one."""
+    headed = all(tensors[name].ndim == 3 for name in ("W_Q", "W_K", "W_V", "W_O"))
+    axes_of = {**AXES, **(_GROUPS if headed else _FLAT)}
+    exact, sizes = {}, dict[str, tuple[int, str]]()
+    for name, value in tensors.items():
+        axes = axes_of[name].split()
+        tensor = float32_tensor(name, _as_many_axes(np.asanyarray(value), len(axes), name in _FLAT), tuple(axes))
+        for axis, size in zip(axes, tensor.shape, strict=True):
+            known, first = sizes.setdefault(axis, (size, name))
+            if known != size and name.startswith("b_"):
+                wanted = ", ".join(str(sizes.get(a, (s,))[0]) for a, s in zip(axes, tensor.shape, strict=True))
+                raise ModelError(f"{name} has shape {tuple(value.shape)}; expected ({wanted}{',' if len(axes) == 1 else ''})")
+            if known != size:
+                shapes = ", ".join(f"{n} {tuple(t.shape)}" for n, t in tensors.items())
+                raise ModelError(
+                    f"shapes do not fit together: {axis} is {known} in {first} but {size} in {name}. "
+                    f"Expected {', '.join(f'{n} ({axes_of[n]})' for n in tensors)}; got {shapes}"
+                )
+        exact[name] = tensor
+    found = {axis: size for axis, (size, _) in sizes.items()}
+    found.setdefault("d_head", found.get("d_heads", 0))
+    if "W_U" not in tensors:  # it is the embedding, transposed
+        found["d_vocab_out"] = found["d_vocab"]
+    return exact, found, found["n_heads"] if headed else None
+
+
+def _as_many_axes(value: np.ndarray, axes: int, has_heads: bool) -> np.ndarray:
+    """With or without an axis of one head, as the others have it."""
+    if has_heads and value.ndim == axes + 1 and value.shape[0] == 1:
+        return np.asarray(value[0])
+    return np.asarray(value[None]) if has_heads and value.ndim == axes - 1 else value
+
+
+def require_seen(name: str, mask: np.ndarray, n_ctx: int, length: int) -> None:
+    """Raise unless the last of `length` positions sees all of them; libraries read such a mask from its first rows, or from its last."""
+    if mask.shape == (0, 0) and mask.dtype == bool:  # TransformerLens 3.9 makes its mask when it is needed
+        return
+    whole = mask.shape == (n_ctx, n_ctx) and mask.dtype == bool
+    if not whole or not mask[-1].all() or not mask[length - 1, :length].all():
+        raise ModelError(f"tensor {name}: expected a causal mask of shape {(n_ctx, n_ctx)} whose last row lets every position through")
+
+
+_REFUSED = {
+    r"^blocks\.[1-9]": "the model has more than one layer; only one-layer models are supported, as a second one reads every position",
+    r"experts|W_gate\.": "the model has a mixture of experts; only one MLP with W_in and W_out is supported",
+    r"W_gate$|mlp\.gate\b": "the model has a gated MLP; only one with W_in and W_out is supported, without products of neurons",
+    r"mlp\.ln\b": "the model has a norm inside its MLP, which is not supported: Network has norms of the residual stream only",
+    r"ln\w*_post": "the model normalises what a part writes, which is not supported: Network has norms of the residual stream only",
+    r"[qk]_norm": "the model normalises queries and keys, which is not supported: Network has norms of the residual stream only",
+    r"sinks": "the model has attention sinks, which are not supported: every score belongs to a token",
+    r"\bmlp\b|W_in$|W_out$": "the model has an MLP whose other tensors are missing",
+    r"(^|\.)ln": "the model has a layer normalisation in a place that is not supported (ln1, ln2 and ln_final are)",
+    r"token_type|relative|rel_pos": "the model has embeddings that are not supported",
+}
 
 
 def _refuse_by_name(name: str) -> None:
-    if re.match(r"^blocks\.[1-9]", name):
-        raise ModelError(f"tensor {name}: the model has more than one layer; only one-layer models are supported")
-    if re.search(r"\bmlp\b|W_in$|W_out$|W_gate$", name):
-        raise ModelError(f"tensor {name}: the model has an MLP; only attention-only models are supported")
-    if re.search(r"(^|\.)ln", name):
-        raise ModelError(f"tensor {name}: the model has layer normalisation, which is not supported yet")
-    if "rotary" in name:
-        raise ModelError(f"tensor {name}: rotary embeddings are not supported")
-
-
-def _check_extra(name: str, tensor: np.ndarray, n_ctx: int) -> None:
-    """Return only if the tensor certainly does not change the function."""
-    _refuse_by_name(name)
-    if _IGNORE.match(name):
-        return
-    if _MASK.match(name):
-        whole = tensor.shape == (n_ctx, n_ctx) and bool(tensor[-1:].all())
-        if tensor.dtype == bool and (whole or tensor.shape == (0, 0)):  # TransformerLens 3.9 makes its mask when it is needed
-            return
-        raise ModelError(f"tensor {name}: expected a causal mask of shape {(n_ctx, n_ctx)} whose last row lets every position through")
-    raise ModelError(
-        f"tensor {name} (shape {tuple(tensor.shape)}) is not known, and ignoring it could change the function. "
-        "Remove it from the file if it plays no part in the forward pass"
-    )
-
-
-def _without_head_axis(name: str, tensor: np.ndarray) -> np.ndarray:
-    if tensor.ndim == 3:
-        if tensor.shape[0] != 1:
-            raise ModelError(f"{name} has shape {tuple(tensor.shape)}: {tensor.shape[0]} heads; only one attention head is supported")
-        tensor = tensor[0]
-    return tensor
+    for pattern, reason in _REFUSED.items():
+        if re.search(pattern, name):
+            raise ModelError(f"tensor {name}: {reason}")
 
 
 def _listing(found: Tensors, most: int = 20) -> str:

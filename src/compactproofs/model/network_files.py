@@ -54,6 +54,7 @@ def decoded(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> N
 
 def _network(tensors: dict[str, np.ndarray], said: dict[str, Any], assumptions: tuple[str, ...]) -> Network:
     parts = {name: tensors.pop(name) for name in [*tensors] if "." in name}
+    whole: dict[str, Any] = dict(tensors)
 
     def part(prefix: str) -> dict[str, np.ndarray]:
         return {name.partition(".")[2]: parts.pop(name) for name in [*parts] if name.startswith(prefix + ".")}
@@ -61,14 +62,14 @@ def _network(tensors: dict[str, np.ndarray], said: dict[str, Any], assumptions: 
     def norm(name: str) -> Norm | None:
         return None if said[name] is None else Norm(NormKind(said[name][0]), float.fromhex(said[name][1]), **part(name))
 
-    norms = {name: norm(name) for name in ("norm_1", "norm_2", "norm_final")}
+    norms: dict[str, Any] = {name: norm(name) for name in ("norm_1", "norm_2", "norm_final")}
     mlp = None if said["act"] is None else Mlp(act=Activation(said["act"]), **part("mlp"))
     if parts:
         raise ModelError(f"tensors of parts that the settings say are absent: {', '.join(sorted(parts))}")
     rotary = said["rotary"]
     return Network(
-        W_pos=tensors.pop("W_pos", None),
-        **tensors,
+        W_pos=whole.pop("W_pos", None),
+        **whole,
         **norms,
         mlp=mlp,
         n_ctx=int(said["n_ctx"]),

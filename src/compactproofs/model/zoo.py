@@ -7,7 +7,7 @@ from typing import Any
 
 from compactproofs.errors import ModelError
 from compactproofs.model.files import load, training_record
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 
 _FOLDER = Path(__file__).parent / "zoo_data"
 
@@ -15,7 +15,7 @@ ZOO_NAMES = ("max-of-4", "max-of-5", "max-of-10", "max-of-20", "max-of-10-v128")
 """The bundled models; vocabulary 64 unless the name says otherwise."""
 
 
-def zoo(name: str) -> Weights:
+def zoo(name: str) -> Model:
     """Load a bundled model by name.
 
     Example:
@@ -30,13 +30,13 @@ def zoo_record(name: str) -> dict[str, Any]:
     return training_record(zoo_path(name))
 
 
-def resolve(model: str, *, n_heads: int | None = None, normalization: str | None = None) -> Weights:
+def resolve(model: str, *, n_heads: int | None = None, normalization: str | None = None, n_ctx: int | None = None) -> Model:
     """A model given on the command line: the name of a bundled model, or a file. The options are those of `load`."""
     if model in ZOO_NAMES:
-        return load(zoo_path(model), n_heads=n_heads, normalization=normalization)
+        return load(zoo_path(model), n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     if not Path(model).suffix and len(model) < 200 and not Path(model).exists():
         raise ModelError(f"no bundled model and no file is called {model!r}. Bundled models: {', '.join(ZOO_NAMES)}")
-    return load(model, n_heads=n_heads, normalization=normalization)
+    return load(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
 
 
 def zoo_path(name: str) -> Path:

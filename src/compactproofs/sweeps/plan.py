@@ -121,7 +121,7 @@ class Plan:
 
     def load(self, model: Path) -> Weights:
         """Read one of the models."""
-        return load(model, n_heads=self.told.n_heads, normalization=self.told.normalization)
+        return load(model, n_heads=self.told.n_heads, normalization=self.told.normalization, n_ctx=self.told.n_ctx)
 
 
 def plan_sweep(

@@ -73,6 +73,7 @@ def sweep(
     retry_failed: bool = False,
     n_heads: int | None = None,
     normalization: str | None = None,
+    n_ctx: int | None = None,
     progress: Progress | None = None,
 ) -> SweepSummary:
     """Prove about every model in a folder, on all cores or on a cluster. Interrupt it at any moment and run it again to go on.
@@ -88,10 +89,11 @@ def sweep(
         retry_failed: compute failed rows again.
         n_heads: as for `load`, of all files that cannot tell.
         normalization: likewise.
+        n_ctx: as for `load`, of all files.
         progress: called with (models finished, models to do).
     """
     source = workers_of(workers, scheduler)
-    plan = plan_sweep(Path(models), strategies, Told(n_heads, normalization), upper=upper, seconds=seconds)
+    plan = plan_sweep(Path(models), strategies, Told(n_heads, normalization, n_ctx), upper=upper, seconds=seconds)
     return run_plan(plan, Path(out), source, retry_failed=retry_failed, progress=progress)
 
 

@@ -109,7 +109,7 @@ NO_BIASES = [np.ones((2, 2), np.float32), np.ones(3, np.int64), np.array([1, np.
 
 @pytest.mark.parametrize("bias", NO_BIASES, ids=str)
 def test_what_is_no_bias_is_refused(bias):
-    with pytest.raises(ModelError, match="b_Q has"):
+    with pytest.raises(ModelError, match=r"b_Q(\[1\] is inf| has)"):
         from_tensors({**random_weights(0).tensors, "b_Q": bias}, None, TOLD)
 
 
