@@ -24,7 +24,7 @@ class InfeasibleError(CompactProofsError):
     """The computation is well defined but would take too long; the message estimates how long."""
 
 
-class UnsupportedError(InfeasibleError):
+class UnsupportedError(InfeasibleError, StrategyError):
     """The computation is not known for networks of this kind; the message says what stands in the way and what can be done."""
 
 

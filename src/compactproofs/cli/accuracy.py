@@ -14,10 +14,13 @@ from compactproofs.cli.output import (
     ModelArgument,
     NormalizationOption,
     Output,
+    PrefixOption,
+    SuffixOption,
     TaskOption,
     inputs_of,
     progress_bar,
     require_seconds,
+    tokens_of,
 )
 from compactproofs.errors import CompactProofsError
 
@@ -34,6 +37,8 @@ def accuracy(
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
+    prefix: PrefixOption = None,
+    suffix: SuffixOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -55,7 +60,7 @@ def accuracy(
     with progress_bar("sampling" if samples else "brute force") as progress:
         result = measure(
             weights,
-            task_for(weights, task),
+            task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix)),
             samples=samples,
             seconds=seconds,
             confidence=0.99 if confidence is None else confidence,

@@ -45,7 +45,27 @@ LengthOption = Annotated[
     typer.Option("--n-ctx", metavar="N", help="Tokens per sequence: fewer than the model reads, or where its file cannot tell."),
 ]
 
+PrefixOption = Annotated[
+    str | None,
+    typer.Option("--prefix", metavar="T,...", help="Fixed tokens before the input, such as a BOS; they do not occur elsewhere."),
+]
+
+SuffixOption = Annotated[
+    str | None,
+    typer.Option("--suffix", metavar="T,...", help="Fixed tokens after the input, such as '='; the answer is read at the last of them."),
+]
+
 TaskOption = Annotated[str, typer.Option("--task", metavar="SPEC", help="What the right output is. Known: max.")]
+
+
+def tokens_of(option: str, text: str | None) -> tuple[int, ...]:
+    """Tokens given as numbers with commas between them."""
+    if text is None:
+        return ()
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise CompactProofsError(f"{option} {text[:40]}: expected tokens, which are numbers, with commas between them, such as 64 or 64,65")
+    return tuple(int(word) for word in words)
 
 
 def require_seconds(seconds: float) -> None:

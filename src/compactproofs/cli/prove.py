@@ -17,6 +17,8 @@ from compactproofs.cli.output import (
     ModelArgument,
     NormalizationOption,
     Output,
+    PrefixOption,
+    SuffixOption,
     TaskOption,
     brief_integer,
     inputs_of,
@@ -24,6 +26,7 @@ from compactproofs.cli.output import (
     progress_bar,
     require_seconds,
     require_variant_of_use,
+    tokens_of,
 )
 from compactproofs.errors import CertificateError
 
@@ -67,6 +70,8 @@ def prove(
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
+    prefix: PrefixOption = None,
+    suffix: SuffixOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -85,7 +90,7 @@ def prove(
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
-    problem = task_for(weights, task)
+    problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
     place = _place(output, certificate, semantics, chosen)
     if max_flops is not None:
         chosen = _within(chosen, max_flops, weights, problem)

@@ -15,9 +15,12 @@ from compactproofs.cli.output import (
     LengthOption,
     NormalizationOption,
     Output,
+    PrefixOption,
+    SuffixOption,
     inputs_of,
     progress_bar,
     require_seconds,
+    tokens_of,
 )
 from compactproofs.errors import ReportError
 
@@ -42,6 +45,8 @@ def report(
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
+    prefix: PrefixOption = None,
+    suffix: SuffixOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -60,10 +65,9 @@ def report(
     stored = _store(folder) if source not in ZOO_NAMES and folder.is_dir() else None
     inputs = sorted(stored.glob("*.parquet")) if stored is not None else inputs_of(source)
     output = Output(json_path, force=force, inputs=inputs)
-    if stored is not None and (seconds, n_heads, normalization, n_ctx) != (None, None, None, None):
-        raise ReportError(
-            f"{source} holds results, nothing is proven again: --seconds, --n-heads, --normalization, --n-ctx are about a model"
-        )
+    if stored is not None and any(option is not None for option in (seconds, n_heads, normalization, n_ctx, prefix, suffix)):
+        about = "--seconds, --n-heads, --normalization, --n-ctx, --prefix, --suffix are about a model"
+        raise ReportError(f"{source} holds results, nothing is proven again: {about}")
     require_seconds(20.0 if seconds is None else seconds)
     require_plotly()
     import_duckdb()
@@ -77,7 +81,8 @@ def report(
     else:
         require_results_folder(kept, force)
         told = Told(n_heads, normalization, n_ctx)
-        models, failures = _collected(output, source, kept, told, 20.0 if seconds is None else seconds)
+        fixed = tokens_of("--prefix", prefix), tokens_of("--suffix", suffix)
+        models, failures = _collected(output, source, kept, told, 20.0 if seconds is None else seconds, fixed)
         output.say(f"results: {kept}")
     place.write(page(models, failures).encode())
     size = place.path.stat().st_size
@@ -123,17 +128,22 @@ def _places(output: Output, folder: Path) -> dict[Path, Destination]:
     return {path: output.destination("--figures", path, is_figure) for path in figure_files(folder)}
 
 
-def _collected(output: Output, source: str, out: Path, told: Told, seconds: float) -> tuple[list[ModelResults], list[Failure]]:
+Fixed = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def _collected(
+    output: Output, source: str, out: Path, told: Told, seconds: float, fixed: Fixed
+) -> tuple[list[ModelResults], list[Failure]]:
     """Prove and measure, about one model or all of a folder, and read what was kept."""
     from compactproofs.model.zoo import ZOO_NAMES, resolve, zoo_path
     from compactproofs.reports.collect import collect, collect_all, report_work
 
     if source not in ZOO_NAMES and Path(source).is_dir():
         with progress_bar("proving", unit="models") as progress:
-            collect_all(Path(source), out, report_work(seconds, one=False), told, progress=progress)
+            collect_all(Path(source), out, report_work(seconds, one=False, fixed=fixed), told, progress=progress)
         return _read(out, source)
     weights = resolve(source, n_heads=told.n_heads, normalization=told.normalization, n_ctx=told.n_ctx)
     output.assumptions(weights.assumptions)
     path = zoo_path(source) if source in ZOO_NAMES else Path(source)
     with progress_bar("proving") as progress:
-        return [collect(weights, path, out, report_work(seconds), progress=progress)], []
+        return [collect(weights, path, out, report_work(seconds, fixed=fixed), progress=progress)], []

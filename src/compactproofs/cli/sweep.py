@@ -15,10 +15,13 @@ from compactproofs.cli.output import (
     LengthOption,
     NormalizationOption,
     Output,
+    PrefixOption,
+    SuffixOption,
     inputs_of,
     note,
     progress_bar,
     require_variant_of_use,
+    tokens_of,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ def sweep(
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
+    prefix: PrefixOption = None,
+    suffix: SuffixOption = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -71,7 +76,8 @@ def sweep(
     table = None if csv is None else output.destination("--csv", csv, is_csv_of_ours)
     import_duckdb()
     told = Told(n_heads, normalization, n_ctx)
-    plan = plan_sweep(folder, _chosen(strategy or [], family, variant), told, upper=upper, seconds=seconds)
+    fixed = {"prefix": tokens_of("--prefix", prefix), "suffix": tokens_of("--suffix", suffix)}
+    plan = plan_sweep(folder, _chosen(strategy or [], family, variant), told, upper=upper, seconds=seconds, **fixed)
     make_folder("--out", out)
     if isinstance(source, DaskScheduler):
         note(f"asking the scheduler at {scheduler} for workers, for at most {source.patience:g} s")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compactproofs.bounds.low_rank_scores import find_directions
+from compactproofs.errors import UnsupportedError
 from compactproofs.interpretation.ablations import DEFAULT_SAMPLES, Ablations, ablations
 from compactproofs.interpretation.attention import AttentionSlopes, attention_slopes
 from compactproofs.interpretation.copying import Copying, copying
@@ -19,6 +20,7 @@ from compactproofs.interpretation.residuals import Normality, Resampling, normal
 from compactproofs.interpretation.singular import SingularStructure, singular_structure
 from compactproofs.interpretation.sizes import table_sizes
 from compactproofs.measuring import accuracy
+from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import task_for
@@ -79,7 +81,7 @@ class Interpretation:
         }
 
 
-def interpret(weights: Weights, *, samples: int = DEFAULT_SAMPLES, exact_ablations: bool = False, seed: int = 0) -> Interpretation:
+def interpret(weights: Model, *, samples: int = DEFAULT_SAMPLES, exact_ablations: bool = False, seed: int = 0) -> Interpretation:
     """Measure everything that the paper's section 3 and its appendix measure. Float64 measurements, no theorems.
 
     Args:
@@ -95,6 +97,10 @@ def interpret(weights: Weights, *, samples: int = DEFAULT_SAMPLES, exact_ablatio
         (True, (0, 1, 2, 3, 5, 6, 7))
     """
     started = time.perf_counter()
+    if not isinstance(weights, Weights):
+        raise UnsupportedError(
+            f"interpret measures the paper's quantities, of one head without norms and MLP; this network has {weights.described}"
+        )
     task = task_for(weights)  # refuses a model without an output for every token
     with np.errstate(all="ignore"):
         shared = Shared(weights, task)

@@ -8,7 +8,7 @@ from pathlib import Path
 from compactproofs.cores import available_cores
 from compactproofs.errors import ReportError
 from compactproofs.model.config import Told
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.results.models import ModelResults, read_model
 from compactproofs.results.schema import DOCUMENTS, FORMAT
 from compactproofs.results.store import Place, content_of, read_part, require_results, write_part
@@ -29,14 +29,21 @@ def default_strategies() -> list[AbstractStrategy]:
     return [s for s in all_strategies(None, "both") if s.family != "threshold" or s.label == s.name]
 
 
-def report_work(seconds: float = 20.0, strategies: list[AbstractStrategy] | None = None, *, one: bool = True) -> Work:
+Fixed = tuple[tuple[int, ...], tuple[int, ...]]
+"""Tokens before and after the input."""
+
+
+def report_work(
+    seconds: float = 20.0, strategies: list[AbstractStrategy] | None = None, *, one: bool = True, fixed: Fixed = ((), ())
+) -> Work:
     """What a report shows: of one model everything, of many no documents but statistics."""
     chosen = default_strategies() if strategies is None else strategies
     documents = DOCUMENTS if one else DOCUMENTS[:1]
-    return Work(tuple(chosen), upper=True, seconds=seconds, samples=_SAMPLES, documents=documents)
+    prefix, suffix = fixed
+    return Work(tuple(chosen), prefix=prefix, suffix=suffix, upper=True, seconds=seconds, samples=_SAMPLES, documents=documents)
 
 
-def collect(weights: Weights, model: Path, out: Path, work: Work, *, progress: Progress | None = None) -> ModelResults:
+def collect(weights: Model, model: Path, out: Path, work: Work, *, progress: Progress | None = None) -> ModelResults:
     """Run everything that a report shows of one model, on all cores, and keep it in the folder `out` under the name `model`.
 
     What is there, of the same network by the same code, is not computed again.
@@ -56,7 +63,7 @@ def collect_all(folder: Path, out: Path, work: Work, told: Told, *, progress: Pr
     run_plan(plan, out, LocalPool(None), progress=progress)
 
 
-_OPTIONS = ("upper", "seconds", "samples", "documents")
+_OPTIONS = ("prefix", "suffix", "upper", "seconds", "samples", "documents")
 
 
 def require_results_folder(folder: Path, force: bool) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compactproofs.errors import MissingExtraError, ResultsError
 from compactproofs.model.files import whole
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.results.schema import COLUMNS, FORMAT, PROOF, RUN, Row
 from compactproofs.text import as_utf8
 
@@ -66,7 +66,7 @@ class Place(NamedTuple):
         return [{**row, "folder": self.folder, "model": self.model, "place": self.digest} for row in rows]
 
 
-def content_of(weights: Weights) -> str:
+def content_of(weights: Model) -> str:
     """A name for what is proven about: the network, and what was assumed about its file."""
     text = json.dumps([weights.sha256, list(weights.assumptions)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

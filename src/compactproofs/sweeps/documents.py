@@ -9,6 +9,7 @@ import numpy as np
 
 from compactproofs.interpretation import interpret
 from compactproofs.interpretation.explorer import EXPLORED, direct_tables, explore
+from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
 from compactproofs.results.schema import EXPLORER, MECHANISM, STATISTICS, TABLES
 from compactproofs.strategies.base import Request
@@ -17,9 +18,11 @@ from compactproofs.strategies.shared import Shared
 from compactproofs.sweeps.plan import Work
 
 
-def documents(work: Work, weights: Weights, shared: Shared) -> dict[str, tuple[Any, float]]:
-    """The documents that are asked for, each with the seconds it took."""
+def documents(work: Work, weights: Model, shared: Shared) -> dict[str, tuple[Any, float]]:
+    """The documents that are asked for, each with the seconds it took; none of a network or a question that they are not about."""
     found: dict[str, tuple[Any, float]] = {}
+    if not isinstance(weights, Weights) or work.task_for(weights).allowed is not None:
+        return found
     if {STATISTICS, MECHANISM} & set(work.documents):
         measured = interpret(weights, samples=work.ablation_samples).as_json()
         seconds = measured.pop("seconds")

@@ -15,7 +15,7 @@ from compactproofs.bounds_version import MEASUREMENTS, code_version
 from compactproofs.errors import SweepError
 from compactproofs.model.config import Told
 from compactproofs.model.files import SUFFIXES, load, model_files
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.proving import DEFAULT_SECONDS
 from compactproofs.results.schema import DOCUMENTS, FORMAT
 from compactproofs.results.store import Place
@@ -33,6 +33,10 @@ class Work:
     strategies: tuple[AbstractStrategy, ...]
     task: str | AbstractTask = "max"
     """What the models should do: the name of a task, which is given the sizes of each model, or a task."""
+    prefix: tuple[int, ...] = ()
+    """Fixed tokens before the input, of a task that is given by name."""
+    suffix: tuple[int, ...] = ()
+    """Fixed tokens after it."""
     upper: bool | Literal["own"] = False
     """Whether upper bounds are proven too: by every strategy, or by those that have one of their own."""
     seconds: float = DEFAULT_SECONDS
@@ -52,14 +56,16 @@ class Work:
         object.__setattr__(self, "strategies", tuple(dict.fromkeys(self.strategies)))
         if not self.strategies and not self.documents:
             raise SweepError("a sweep needs at least one strategy")
+        if (self.prefix or self.suffix) and not isinstance(self.task, str):
+            raise SweepError("prefix and suffix go with the name of a task; a task of one's own has its fixed tokens (`Framed`)")
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise SweepError(f"seconds={self.seconds} must be a positive number: a sweep should not wait for ever for one proof")
         if not set(self.documents) <= set(DOCUMENTS):
             raise SweepError(f"documents={self.documents}; known: {', '.join(DOCUMENTS)}")
 
-    def task_for(self, weights: Weights) -> AbstractTask:
+    def task_for(self, weights: Model) -> AbstractTask:
         """The task of one model."""
-        return task_for(weights, self.task) if isinstance(self.task, str) else self.task
+        return task_for(weights, self.task, prefix=self.prefix, suffix=self.suffix) if isinstance(self.task, str) else self.task
 
     @cached_property
     def plan(self) -> str:
@@ -86,7 +92,10 @@ class Work:
 
     @property
     def _task(self) -> str:
-        return self.task if isinstance(self.task, str) else self.task.sha256
+        if not isinstance(self.task, str):
+            return self.task.sha256
+        fixed = f" prefix {list(self.prefix)} suffix {list(self.suffix)}" if self.prefix or self.suffix else ""
+        return f"{self.task}{fixed}"
 
     @cached_property
     def digest(self) -> str:
@@ -119,7 +128,7 @@ class Plan:
         """How results call a model."""
         return Place.of(self.folder, model)
 
-    def load(self, model: Path) -> Weights:
+    def load(self, model: Path) -> Model:
         """Read one of the models."""
         return load(model, n_heads=self.told.n_heads, normalization=self.told.normalization, n_ctx=self.told.n_ctx)
 

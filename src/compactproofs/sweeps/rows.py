@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from compactproofs.measuring import Accuracy
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.proof import Proof
 from compactproofs.results.schema import Row, failure
 from compactproofs.strategies.base import AbstractStrategy
@@ -29,13 +29,13 @@ def of_work(work: Work) -> Row:
     }
 
 
-def of_weights(weights: Weights) -> Row:
+def of_weights(weights: Model) -> Row:
     """Which network, and what was assumed about its file."""
     sizes = {name: getattr(weights, name) for name in SIZES}
     return {"weights_sha256": weights.sha256, **sizes, "assumptions": json.dumps(list(weights.assumptions))}
 
 
-def of_question(work: Work, weights: Weights) -> Row:
+def of_question(work: Work, weights: Model) -> Row:
     """What was asked about the network."""
     task = work.task_for(weights)
     return {"task": task.title, "question": Question(task).sha256}

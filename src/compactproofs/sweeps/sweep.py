@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compactproofs.errors import SweepError
 from compactproofs.model.config import Told
 from compactproofs.model.files import whole
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.results.schema import FAILED, Row
 from compactproofs.results.store import (
     SHOWN,
@@ -225,12 +225,12 @@ class _Keeper:
 
     def keep_failure(self, item: Missing, error: BaseException) -> None:
         try:
-            weights: Weights | None = self.plan.load(item.model)
+            weights: Model | None = self.plan.load(item.model)
         except Exception:
             weights = None
         self._write(item, weights, failed_model(item.work, error, weights))
 
-    def _write(self, item: Missing, weights: Weights | None, rows: list[Row]) -> None:
+    def _write(self, item: Missing, weights: Model | None, rows: list[Row]) -> None:
         started = time.perf_counter()
         place = self.plan.place(item.model)
         path = self.out / place.part(UNREADABLE if weights is None else content_of(weights), item.work.digest)

@@ -13,6 +13,7 @@ from compactproofs.bounds_version import code_version
 from compactproofs.errors import InfeasibleError, SweepError
 from compactproofs.form.tables import float_circuits
 from compactproofs.measuring import accuracy
+from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
 from compactproofs.proving import prove
 from compactproofs.results.schema import Row, failure, row
@@ -27,7 +28,7 @@ from compactproofs.version import __version__
 Progress = Callable[[int, int], None]
 
 
-def run(work: Work, weights: Weights, measured: Row) -> list[Row]:
+def run(work: Work, weights: Model, measured: Row) -> list[Row]:
     """The task given to an executor: from here on this process computes with one thread."""
     if (work.version, work.bounds) != (__version__, code_version()):
         planned, here = f"{work.version} ({work.bounds})", f"{__version__} ({code_version()})"
@@ -37,7 +38,7 @@ def run(work: Work, weights: Weights, measured: Row) -> list[Row]:
 
 
 def prove_model(
-    work: Work, weights: Weights, measured: Row | None = None, *, threads: int = 1, progress: Progress | None = None
+    work: Work, weights: Model, measured: Row | None = None, *, threads: int = 1, progress: Progress | None = None
 ) -> list[Row]:
     """One row per strategy, in order, and one per document; another, without a strategy, if the model could not be measured.
 
@@ -62,7 +63,7 @@ def prove_model(
     return [row(common, measured or {}, columns) for columns in [*found, *_documents(work, weights, shared)]]
 
 
-def failed_model(work: Work, error: BaseException, weights: Weights | None = None) -> list[Row]:
+def failed_model(work: Work, error: BaseException, weights: Model | None = None) -> list[Row]:
     """The single row of a model with which nothing could be done."""
     about = {} if weights is None else rows.of_weights(weights)
     return [row(rows.of_work(work), about, failure(error))]
@@ -77,7 +78,7 @@ def compile_kernels(work: Work) -> None:
     accuracy(tiny, samples=1)
 
 
-def _attempts(work: Work, weights: Weights, shared: Shared, threads: int) -> Iterator[Row]:
+def _attempts(work: Work, weights: Model, shared: Shared, threads: int) -> Iterator[Row]:
     """What each strategy finds, in order, on so many threads. Interrupted, it does not wait for those that are running."""
     if threads == 1:
         yield from (_attempt(work, strategy, weights, shared, None) for strategy in work.strategies)
@@ -90,7 +91,7 @@ def _attempts(work: Work, weights: Weights, shared: Shared, threads: int) -> Ite
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _attempt(work: Work, strategy: AbstractStrategy, weights: Weights, shared: Shared, stop: Event | None) -> Row:
+def _attempt(work: Work, strategy: AbstractStrategy, weights: Model, shared: Shared, stop: Event | None) -> Row:
     try:
         task = work.task_for(weights)
         return rows.of_proof(prove(weights, strategy, task, upper=work.upper, seconds=work.seconds, shared=shared, stop=stop))
@@ -98,7 +99,7 @@ def _attempt(work: Work, strategy: AbstractStrategy, weights: Weights, shared: S
         return rows.of_failure(strategy, error)
 
 
-def _documents(work: Work, weights: Weights, shared: Shared) -> Iterator[Row]:
+def _documents(work: Work, weights: Model, shared: Shared) -> Iterator[Row]:
     common: Row = {"plan": work.measuring, "bounds": None, "upper_wanted": None, "seconds_allowed": None}
     try:
         for kind, (data, seconds) in documents(work, weights, shared).items():
@@ -108,13 +109,16 @@ def _documents(work: Work, weights: Weights, shared: Shared) -> Iterator[Row]:
         yield failure(error)
 
 
-def _measured(work: Work, weights: Weights, shared: Shared) -> Row:
-    """Accuracy, exact if that is quick enough and else sampled; and the first singular value of EQKE over the second."""
+def _measured(work: Work, weights: Model, shared: Shared) -> Row:
+    """Accuracy, exact if that is quick enough, else sampled; and, of a network of the paper's kind, the first singular value of EQKE over
+    the second."""
     task, seed = work.task_for(weights), None
     try:
         result = accuracy(weights, task, seconds=work.seconds, shared=shared)
     except InfeasibleError:
         seed = work.sampling_seed
         result = accuracy(weights, task, samples=work.samples, seed=seed, seconds=None)
+    if not isinstance(weights, Weights):
+        return {**rows.of_accuracy(result, seed), "singular_ratio": None}
     first, second = [*np.linalg.svd(float_circuits(weights).EQKE, compute_uv=False).tolist(), 0.0][:2]
     return {**rows.of_accuracy(result, seed), "singular_ratio": first / second if second > 0 else None}
