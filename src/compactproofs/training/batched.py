@@ -34,7 +34,7 @@ class TrainedTensors:
 
 
 def train_group(recipe: Recipe, seeds: Sequence[int], on_step: Callable[[int], None] | None = None) -> list[TrainedTensors]:
-    """Train all seeds, together if that changes no bit, on one thread. `on_step` is called after every step with the number of seeds in it."""
+    """Train all seeds on one thread, together if that changes no bit. `on_step` is told after every step how many seeds took it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     groups = [seeds] if recipe.separable else [[seed] for seed in seeds]
