@@ -36,6 +36,7 @@ def test_bundled_networks_are_what_their_names_say_and_good_at_it(name):
     network = zoo(name)
     assert isinstance(network, Network) and network.described == KINDS[name] and network.assumptions == ()
     assert (network.n_ctx, network.d_vocab, network.d_model, network.n_heads * network.d_head) == (4, 64, 32, 32)
+    assert all(norm is None or norm.eps == 1e-5 for norm in (network.norm_1, network.norm_2, network.norm_final))
     assert estimated_accuracy(network, MaxOfK(4, 64), 20_000) > 0.999
     assert {"seed", "loss", "torch", "compactproofs"} <= zoo_record(name).keys()
 
