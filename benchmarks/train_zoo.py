@@ -15,7 +15,7 @@ from compactproofs.training.models import estimated_accuracy
 
 SEED = 123
 STEPS = 10_000
-"""Of the models that are not the paper's; after its 3000 steps some of them are right less often than 99.9 %."""
+"""Of the models that are not the paper's: of 3000, 6000 and 10 000 the one after which all of them are right at least 99.9 % of the time."""
 
 SAMPLES = 1_000_000
 
@@ -42,7 +42,7 @@ def main(names: list[str]) -> None:
             (model,) = train_seeds(RECIPES[name], [SEED], out=Path(folder))
             assert model.path is not None
             model.path.rename(place)
-        accuracy = estimated_accuracy(model.weights, MaxOfK(model.weights.n_ctx, model.weights.d_vocab), SAMPLES)
+        accuracy = estimated_accuracy(model.weights, MaxOfK(model.weights.n_ctx, model.weights.d_vocab), SAMPLES, seed=1)
         print(f"{name}: accuracy about {accuracy:.6f}, loss {model.loss:.5f}, {model.seconds:.1f} s, sha256 {model.weights.sha256[:16]}")
 
 
