@@ -174,6 +174,10 @@ def test_assumptions_are_printed_and_kept(tmp_path):
         (["train", "--out", "x", "--d-vocab", "100000000"], "the tensors would take 25600016896 bytes"),
         (["train", "--out", "x", "--d-vocab", "2000000"], "measuring the accuracy of max-of-4-v2000000 would take about"),
         (["train", "--out", "x", "--n-ctx", "100000", "--d-vocab", "2"], "2^100000 input sequences: more than 10^4000"),
+        (["train", "--out", "x", "--act", "gelu"], "act=gelu says what neurons do, and there are none; say how many"),
+        (["train", "--out", "x", "--d-mlp", "8", "--act", "tanh"], "act='tanh': expected one of relu, gelu, gelu_new, silu"),
+        (["train", "--out", "x", "--norm", "BN"], "norm='BN': expected one of none, LN, LNPre, RMS, RMSPre"),
+        (["train", "--out", "x", "--n-heads", "5"], "d_model=32 is not a multiple of n_heads=5; say how large a head is (d_head)"),
         (["prove", "max-of-4", "--variant", "published"], "none of the strategies chosen comes in that variant"),
         (["prove", "max-of-4", "--strategy", "cubic", "--variant", "both"], "none of the strategies chosen comes in that variant"),
         (["prove", "max-of-4", "--strategy", "subcubic", "--variant", "published"], "none of the strategies chosen comes in that variant"),
@@ -283,3 +287,17 @@ def test_a_float32_certificate_says_what_it_assumes(small_model, tmp_path):
     path = tmp_path / "f32.cert.json"
     run("prove", small_model, "--strategy", "cubic", "--certificate", path, "--semantics", "float32-any-order")
     assert "ASSUMING the error model float32-1" in run("check", path, small_model).stdout
+
+
+def test_train_makes_networks(tmp_path):
+    pytest.importorskip("torch")
+    kind = ["--n-heads", 2, "--d-mlp", 32, "--act", "silu", "--norm", "RMS", "--bias"]
+    sizes = ["--n-ctx", 2, "--d-vocab", 8, "--d-model", 16, "--steps", 3, "--seeds", "7", "--out", tmp_path]
+    (row,) = json.loads(run("train", *kind, *sizes, "--json", "-").stdout)
+    network = cp.load(row["path"])
+    assert Path(row["path"]).name == "max-of-2-v8-heads2-silu32-RMS-bias-seed7.safetensors"
+    assert (
+        network.described == "2 heads, norm RMS before attention, norm RMS before the MLP, silu MLP of 32 neurons, final norm RMS, biases"
+    )
+    assert (network.d_head, network.norm_2.bias, network.b_U.shape) == (8, None, (8,))
+    assert row["accuracy_method"] == "float64-sampling"

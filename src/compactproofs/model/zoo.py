@@ -1,18 +1,36 @@
-"""Bundled models, trained with this package by the paper's recipe: something to prove theorems about within a second."""
+"""Bundled models, trained with this package: something to prove theorems about within a second."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, overload
 
 from compactproofs.errors import ModelError
 from compactproofs.model.files import load, training_record
 from compactproofs.model.kinds import Model
+from compactproofs.model.weights import Weights
 
 _FOLDER = Path(__file__).parent / "zoo_data"
 
-ZOO_NAMES = ("max-of-4", "max-of-5", "max-of-10", "max-of-20", "max-of-10-v128")
-"""The bundled models; vocabulary 64 unless the name says otherwise."""
+PlainName = Literal["max-of-4", "max-of-5", "max-of-10", "max-of-20", "max-of-10-v128"]
+
+PLAIN_NAMES: tuple[PlainName, ...] = get_args(PlainName)
+"""The paper's models, by its recipe: `Weights`, which every strategy understands. Vocabulary 64 unless the name says otherwise."""
+
+NETWORK_NAMES = ("max-of-4-heads", "max-of-4-mlp", "max-of-4-block", "max-of-4-norm", "max-of-4-lnpre")
+"""`Network`s of 64 tokens: four heads; one head and an MLP with biases; TransformerLens' default block, that is four heads, layer norms,
+an MLP and biases; one head with layer norms and biases; one head with layer norms that have no parameters."""
+
+ZOO_NAMES: tuple[str, ...] = (*PLAIN_NAMES, *NETWORK_NAMES)
+"""All bundled models."""
+
+
+@overload
+def zoo(name: PlainName) -> Weights: ...
+
+
+@overload
+def zoo(name: str) -> Model: ...
 
 
 def zoo(name: str) -> Model:
@@ -21,6 +39,8 @@ def zoo(name: str) -> Model:
     Example:
         >>> zoo("max-of-4")  # doctest: +ELLIPSIS
         Weights(d_vocab=64, d_vocab_out=64, d_model=32, d_head=32, n_ctx=4, sha256=...)
+        >>> zoo("max-of-4-mlp").described
+        'one head, relu MLP of 128 neurons, biases'
     """
     return load(zoo_path(name))
 

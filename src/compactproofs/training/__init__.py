@@ -31,7 +31,8 @@ def train(
         out: folder to save to; what is finished there is not trained again, so an interrupted run can be repeated.
         workers: processes; by default one per core.
         progress: called with (seed-steps done, seed-steps in all).
-        **recipe: changes to the recipe, for example `steps=10_000` or `d_model=64`.
+        **recipe: changes to the recipe, for example `steps=10_000` or `d_model=64`; or to the model, for example `n_heads=4`,
+            `d_mlp=128, act="gelu"`, `norm="LN"`, `bias=True`. `Recipe` has them all.
     """
     if not isinstance(task, MaxOfK):
         raise TaskError(f"training knows only max-of-K tasks, got {task!r}")

@@ -2,8 +2,9 @@
 
 Every tensor has a leading axis of seeds and no operation mixes seeds, so each seed sees exactly the arithmetic it would see
 alone: the gradient of the summed loss splits, AdamW is elementwise, and batched products multiply each pair of matrices separately.
-One thread per process keeps summation orders fixed. On one machine and one torch build the weights of a seed are therefore bitwise the
-same in a group of any size (a test checks it); another CPU or build may choose other summation orders.
+One thread per process keeps summation orders fixed. Sizes at which the order could depend on the place of a seed in the group are trained
+one seed at a time (`Recipe.separable`). On one machine and one torch build the weights of a seed are therefore bitwise the same in a group
+of any size (tests check it); another CPU or build may choose other summation orders.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from compactproofs.training.block import block_logits
 from compactproofs.training.recipe import Recipe, derived_seed
 
 _LOSS_WINDOW = 100
@@ -32,11 +34,12 @@ class TrainedTensors:
 
 
 def train_group(recipe: Recipe, seeds: Sequence[int], on_step: Callable[[int], None] | None = None) -> list[TrainedTensors]:
-    """Train all seeds together, on one thread. `on_step` is called with the number of seeds after every step."""
+    """Train all seeds on one thread, together if that changes no bit. `on_step` is told after every step how many seeds took it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    groups = [seeds] if recipe.separable else [[seed] for seed in seeds]
     try:
-        return _train_group(recipe, seeds, on_step)
+        return [trained for group in groups for trained in _train_group(recipe, group, on_step)]
     finally:
         torch.set_num_threads(threads)
 
@@ -74,8 +77,16 @@ def initial_parameters(recipe: Recipe, seeds: Sequence[int]) -> dict[str, torch.
     per_seed = []
     for seed in seeds:
         generator = torch.Generator().manual_seed(derived_seed(seed, "weights"))
-        per_seed.append({name: torch.randn(shape, generator=generator) * deviation for name, shape in recipe.shapes.items()})
+        per_seed.append({name: _initial(name, shape, generator, deviation) for name, shape in recipe.shapes.items()})
     return {name: torch.stack([tensors[name] for tensors in per_seed]) for name in recipe.shapes}
+
+
+def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator, deviation: float) -> torch.Tensor:
+    """Matrices are drawn, weights of norms are one, biases zero."""
+    own = name.rpartition(".")[2]
+    if own.startswith("W_"):
+        return torch.randn(shape, generator=generator) * deviation
+    return torch.ones(shape) if own == "weight" else torch.zeros(shape)
 
 
 def _losses(parameters: dict[str, torch.Tensor], tokens: torch.Tensor, recipe: Recipe) -> torch.Tensor:
@@ -83,11 +94,16 @@ def _losses(parameters: dict[str, torch.Tensor], tokens: torch.Tensor, recipe: R
     n_seeds, batch, n_ctx = tokens.shape
     first_row = (torch.arange(n_seeds) * recipe.d_vocab)[:, None, None]
     flat = functional.embedding((tokens + first_row).flatten(), parameters["W_E"].flatten(0, 1))
-    residual = flat.view(n_seeds, batch, n_ctx, recipe.d_model) + parameters["W_pos"][:, None]
-    last = residual[:, :, -1]
-    query = (last @ parameters["W_Q"]) @ parameters["W_K"].mT
-    scores = (residual * query[:, :, None]).sum(-1) / math.sqrt(recipe.d_head)
-    mixed = (scores.softmax(-1)[..., None] * residual).sum(2)
-    logits = (mixed @ parameters["W_V"] @ parameters["W_O"] + last) @ parameters["W_U"]
+    stream = flat.view(n_seeds, batch, n_ctx, recipe.d_model) + parameters["W_pos"][:, None]
+    logits = (_plain_logits if recipe.plain else block_logits)(parameters, stream, recipe)
     losses = functional.cross_entropy(logits.flatten(0, 1), tokens.amax(-1).flatten(), reduction="none")
     return losses.view(n_seeds, batch).sum(1) / batch
+
+
+def _plain_logits(parameters: dict[str, torch.Tensor], stream: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+    """Of the paper's model; as `block_logits`, with fewer and smaller products."""
+    last = stream[:, :, -1]
+    query = (last @ parameters["W_Q"]) @ parameters["W_K"].mT
+    scores = (stream * query[:, :, None]).sum(-1) / math.sqrt(recipe.d_head)
+    mixed = (scores.softmax(-1)[..., None] * stream).sum(2)
+    return (mixed @ parameters["W_V"] @ parameters["W_O"] + last) @ parameters["W_U"]

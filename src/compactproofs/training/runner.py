@@ -16,7 +16,8 @@ from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, ModelError
 from compactproofs.memory import require_memory
 from compactproofs.model.files import load, save, training_record
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
+from compactproofs.training.models import model_of
 from compactproofs.training.recipe import Recipe
 from compactproofs.version import __version__
 from compactproofs.workers import start_worker
@@ -33,7 +34,8 @@ class TrainedModel:
     """One trained seed."""
 
     seed: int
-    weights: Weights
+    weights: Model
+    """`Weights` where one head and biases are all there is, else a `Network`."""
     loss: float
     """Mean cross-entropy over the last hundred batches."""
     seconds: float
@@ -96,7 +98,7 @@ def _finished_earlier(path: Path, recipe: Recipe, seed: int) -> TrainedModel:
 
 
 def _keep(trained: TrainedTensors, seconds: float, recipe: Recipe, out: Path | None) -> TrainedModel:
-    weights = Weights.from_mapping(trained.tensors)
+    weights = model_of(recipe, trained.tensors)
     path = _path(out, recipe, trained.seed)
     if path is not None:
         save(weights, path, _record(trained, seconds, recipe))

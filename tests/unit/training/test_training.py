@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 PATIENCE = 300
 """Seconds after which a process that should have ended is taken for one that hangs."""
 
-SMALL = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=40, batch_size=32)
+SMALL = Recipe(n_ctx=4, d_vocab=16, d_model=8, d_head=8, steps=40, batch_size=32)
 
 
 def test_a_seed_gives_the_same_weights_alone_and_among_others():
@@ -38,6 +38,7 @@ def test_a_seed_gives_the_same_weights_alone_and_among_others():
 
 
 def test_workers_and_groups_do_not_change_the_weights():
+    assert SMALL.separable
     in_two = {m.seed: m.weights for m in train_seeds(SMALL, range(5), workers=2)}
     in_one = {m.seed: m.weights for m in train_seeds(SMALL, [3, 1], workers=1)}
     assert in_one == {seed: in_two[seed] for seed in (3, 1)}
@@ -50,7 +51,7 @@ def test_the_gradient_is_that_of_the_reference_forward_pass():
 
     recipe = replace(SMALL, d_model=6, d_head=5)
     parameters = initial_parameters(recipe, [0, 1])
-    tokens = torch.randint(0, 16, (2, 7, 3), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(0, 16, (2, 7, 4), generator=torch.Generator().manual_seed(0))
     losses = _losses(parameters, tokens, recipe)
     for i in range(2):
         weights = cp.Weights(**{n: p[i].numpy() for n, p in parameters.items()})
@@ -98,7 +99,7 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     script = (
         "from pathlib import Path; from compactproofs.training import Recipe, train_seeds\n"
         "if __name__ == '__main__':\n"
-        "    recipe = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=400, batch_size=32)\n"
+        "    recipe = Recipe(n_ctx=4, d_vocab=16, d_model=8, d_head=8, steps=400, batch_size=32)\n"
         f"    list(train_seeds(recipe, range(32), out=Path({str(tmp_path)!r}), workers=1))\n"
     )
     main = tmp_path.parent / f"{tmp_path.name}_main.py"
@@ -120,7 +121,7 @@ def test_workers_do_not_outlive_training_that_was_killed(tmp_path):
     main.write_text(
         "from pathlib import Path; from compactproofs.training import Recipe, train_seeds\n"
         "if __name__ == '__main__':\n"
-        "    recipe = Recipe(n_ctx=3, d_vocab=16, d_model=8, d_head=8, steps=10**9, batch_size=32)\n"
+        "    recipe = Recipe(n_ctx=4, d_vocab=16, d_model=8, d_head=8, steps=10**9, batch_size=32)\n"
         f"    marker = Path({str(marker)!r})\n"
         "    list(train_seeds(recipe, range(2), workers=2, progress=lambda done, total: done and marker.touch()))\n"
     )
@@ -148,7 +149,7 @@ def test_workers_do_not_outlive_training_that_was_killed(tmp_path):
 )
 def test_a_model_with_a_damaged_record_is_not_taken_for_finished(tmp_path, record, words):
     path = tmp_path / f"{SMALL.name}-seed0.safetensors"
-    cp.save(random_weights(0, n_ctx=3, d_vocab=16, d_model=8, d_head=8), path)
+    cp.save(random_weights(0, n_ctx=4, d_vocab=16, d_model=8, d_head=8), path)
     with safe_open(path, framework="np") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     save_file(tensors, path, {**metadata, "training": record.replace("RECIPE", json.dumps(SMALL.as_dict()))})
@@ -166,7 +167,7 @@ def test_a_symbolic_link_to_nowhere_is_not_replaced(tmp_path):
 
 def test_what_does_not_fit_into_memory_is_refused_before_training(monkeypatch):
     monkeypatch.setattr("compactproofs.memory.installed_memory", lambda: 10**6)
-    with pytest.raises(InfeasibleError, match=r"training 2 x max-of-3-v16 at a time would take about .* GB of memory, and there are 0\.0"):
+    with pytest.raises(InfeasibleError, match=r"training 2 x max-of-4-v16 at a time would take about .* GB of memory, and there are 0\.0"):
         list(train_seeds(replace(SMALL, batch_size=10**4), [0, 1], workers=2))
 
 
