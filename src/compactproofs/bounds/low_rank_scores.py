@@ -24,6 +24,7 @@ from compactproofs.bounds import row_spreads
 from compactproofs.form.embedded import embedded
 from compactproofs.form.tables import float_circuits, position_scores
 from compactproofs.model.kinds import Model
+from compactproofs.model.weights import Weights
 
 
 class AttentionError(StrEnum):
@@ -91,7 +92,7 @@ def find_directions(weights: Model) -> Directions:
     """Search (uncharged): the directions the paper uses."""
     rows = embedded(weights, Float64())
     W_Q, W_K = rows.W_Q, rows.W_K
-    U, _, Vh = np.linalg.svd(float_circuits(weights).EQKE)
+    U, _, Vh = np.linalg.svd(float_circuits(weights).EQKE, full_matrices=isinstance(weights, Weights))
     query, key = U[:, 0], Vh[0]
     query_rest = _without(rows.queries, query)
     key_rest = _without(rows.keys, key)
@@ -100,7 +101,7 @@ def find_directions(weights: Model) -> Directions:
         query=query,
         key=key,
         second_query=_first_left(query_rest),
-        second_key=_first_left(key_rest),
+        second_key=_first_left(key_rest, full=isinstance(weights, Weights)),
         W_Q_left=_first_left(W_Q),
         W_K_left=_first_left(W_K),
         query_summary=u.mean() * (u @ rows.stream),
@@ -198,5 +199,6 @@ def _without(A: np.ndarray, u: np.ndarray) -> np.ndarray:
     return A - np.outer(u, u @ A)
 
 
-def _first_left(matrix: np.ndarray) -> np.ndarray:
-    return np.asarray(np.linalg.svd(matrix)[0][:, 0])
+def _first_left(matrix: np.ndarray, full: bool = True) -> np.ndarray:
+    """The first left singular vector; of a tall matrix, `full` computes many more that nobody looks at, and other last digits."""
+    return np.asarray(np.linalg.svd(matrix, full_matrices=full)[0][:, 0])
