@@ -9,7 +9,7 @@ from threading import Event
 from typing import Literal
 
 from compactproofs.cores import available_cores
-from compactproofs.counting.brute_force import Progress
+from compactproofs.counting.outcome import Progress
 from compactproofs.errors import InfeasibleError, StrategyError
 from compactproofs.model.weights import Weights
 from compactproofs.proof import Proof

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from compactproofs.errors import DisagreementError, StrategyError
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.tasks import AbstractTask
 from compactproofs.version import __version__
 
@@ -28,13 +28,13 @@ class Shared:
         True
     """
 
-    def __init__(self, weights: Weights, task: AbstractTask) -> None:
+    def __init__(self, weights: Model, task: AbstractTask) -> None:
         self._subject = weights.sha256, task.sha256
         self._least, self._most = (0, "nothing"), (task.total, "nothing")
         self._values: dict[Hashable, Any] = {}
         self._lock = Lock()
 
-    def require(self, weights: Weights, task: AbstractTask) -> None:
+    def require(self, weights: Model, task: AbstractTask) -> None:
         """Raise unless this memory is about just this network and task."""
         if self._subject != (weights.sha256, task.sha256):
             raise StrategyError(

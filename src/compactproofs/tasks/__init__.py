@@ -3,6 +3,8 @@
 import math
 
 from compactproofs.errors import ModelError, TaskError
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
 from compactproofs.tasks.max_of_k import MaxOfK
@@ -13,7 +15,7 @@ _TASKS = {"max": MaxOfK}
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 
 
-def task_for(weights: Weights, spec: str = "max") -> AbstractTask:
+def task_for(weights: Model, spec: str = "max") -> AbstractTask:
     """The task named `spec`, sized for the model."""
     require_weights(weights)
     if spec not in _TASKS:
@@ -25,7 +27,7 @@ def task_for(weights: Weights, spec: str = "max") -> AbstractTask:
 
 def require_weights(weights: object) -> None:
     """Raise unless this is a model."""
-    if not isinstance(weights, Weights):
+    if not isinstance(weights, Weights | Network):
         what = f"a {type(weights).__name__} was given for a model"
         raise ModelError(f"{what}; expected Weights, such as zoo('max-of-4') or load(path)")
 
@@ -36,7 +38,7 @@ def require_countable(n_ctx: int, d_vocab: int) -> None:
         raise TaskError(f"{d_vocab}^{n_ctx} input sequences: more than 10^{_MAX_DIGITS} are not supported")
 
 
-def check_fits(task: AbstractTask, weights: Weights) -> None:
+def check_fits(task: AbstractTask, weights: Model) -> None:
     """Raise unless the model reads the task's sequences and has an output for every label."""
     require_weights(weights)
     if not isinstance(task, AbstractTask):
@@ -58,7 +60,7 @@ def check_fits(task: AbstractTask, weights: Weights) -> None:
         )
 
 
-def _what_to_do(task: AbstractTask, weights: Weights) -> str:
+def _what_to_do(task: AbstractTask, weights: Model) -> str:
     """How to make a model of another size fit a task."""
     if task.n_ctx < weights.n_ctx:
         return (
