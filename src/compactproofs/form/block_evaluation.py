@@ -11,7 +11,8 @@ forty operations each, so a factor SLACK = 1 + 2^-10 covers their relative round
 underflow of that step and of its error bound together (sizes are below 2^40, weights below 2^128). Nothing that has been added is scaled
 without being computed again as part of the next step's error.
 
-1. Attention. Let s be a score, s~ its computed middle and d the error of s~ - shift, radius and rounding. Where d <= 2^-10, the weight
+1. Attention. Let s be a score, s~ its computed middle and d the error of s~ - shift, radius and rounding. (The shift keeps the weight of the query
+itself, which is in every sequence, from underflowing.) Where d <= 2^-10, the weight
 a~ = exp_approximation(s~ - shift) satisfies |a~ - a| <= t a + eta with t = 1.1 d + 2^-45 (entries below -800 become 0: eta). With V >= |v~| entrywise
 and D >= |v~ - v|, the exact averages of the tables with weights a~ and of the exact values with weights a differ by at most
 D + (2.1 t + 5 k eta / Z~)(V + D): the sum of |p~_i - p_i| is at most 2 sum |a~_i - a_i| / Z. Computing the average costs (2.1 gamma_{k+1} + 4 u) V
@@ -69,8 +70,10 @@ RELU, GELU, GELU_TANH, SILU = 1, 2, 3, 4
 _NORMS = {NormKind.LN: LAYER_NORM, NormKind.RMS: RMS_NORM}
 _ACTIVATIONS = {Activation.RELU: RELU, Activation.GELU: GELU, Activation.GELU_TANH: GELU_TANH, Activation.SILU: SILU}
 
-_LARGEST = 2.0**400
-"""Table entries beyond this are left to exact arithmetic."""
+_LARGEST = 2.0**100
+"""Values beyond this are left to exact arithmetic."""
+_HIGHEST = 600.0
+"""Weights are at most exp of this: with values of at most 2^100 and 2^20 positions, sums stay below 2^1024."""
 _EXPONENT_ERROR = 2.0**-10
 _CLIP = -800.0
 
@@ -108,7 +111,7 @@ class BlockEvaluation(NamedTuple):
     """Tables for compiled functions and the constants of the theorem."""
 
     attention: Float[np.ndarray, "n_heads d_vocab_q n_ctx d_vocab_k"]
-    """a~, largest entry per head and query 1."""
+    """a~, scaled so that the query's own weight at the last position is 1, if none is then above exp(600)."""
     values: Float[np.ndarray, "n_heads n_ctx d_vocab_k d"]
     """v~"""
     base: Float[np.ndarray, "d_vocab_q d"]
@@ -183,7 +186,8 @@ def _weights(scores: Interval) -> tuple[np.ndarray, float]:
     with np.errstate(invalid="ignore", over="ignore"):
         middle, radius = scores.midpoint_radius()
         known = np.isfinite(middle) & np.isfinite(radius)
-        shift = np.where(known, middle, -np.inf).max(axis=1, keepdims=True)
+        top, own = np.where(known, middle, -np.inf).max(axis=1), middle[np.arange(len(middle)), np.arange(-len(middle), 0)]
+        shift = np.clip(own, top - _HIGHEST, top)[:, None]
         exponent = middle - shift
         matters = ~(exponent + radius < _CLIP / 1.05)  # elsewhere the weight is below 2^-1074, computed and exact
         good = known & (~matters | ((radius <= _EXPONENT_ERROR) & (exponent >= _CLIP)))
