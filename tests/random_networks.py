@@ -10,7 +10,7 @@ ACTS = (None, *Activation)
 
 
 def random_network(seed, *, scale=1.0, eps=1e-5, sizes=None, **fixed):
-    """Parts that `fixed` does not name are drawn too. `fixed`: norm_1, norm_2, norm_final (a kind or None), act, rotary, alibi, biases, post_norm."""
+    """A network whose parts are drawn too, but for those that `fixed` names: norm_1 (a kind or None), act, biases, ..."""
     rng = np.random.default_rng(seed)
     v, k, d, e, heads, m, out = sizes or (4, 3, 5, 2 + 2 * int(rng.integers(2)), int(rng.integers(1, 4)), 7, 6)
 
@@ -38,9 +38,14 @@ def random_network(seed, *, scale=1.0, eps=1e-5, sizes=None, **fixed):
     if act is None and not post_norm:
         norms["norm_2"] = None
     return Network(
-        **{"W_E": draw(v, d), "W_pos": draw(k, d) if positions else None, "n_ctx": k},
+        W_E=draw(v, d),
+        W_pos=draw(k, d) if positions else None,
+        n_ctx=k,
         **{f"W_{x}": draw(heads, d, e) for x in "QKV"},
-        **{"W_O": draw(heads, e, d), "W_U": draw(d, out), "b_O": bias(d), "b_U": bias(out)},
+        W_O=draw(heads, e, d),
+        W_U=draw(d, out),
+        b_O=bias(d),
+        b_U=bias(out),
         **{f"b_{x}": bias(heads, e) for x in "QKV"},
         **norms,
         mlp=None if act is None else Mlp(draw(d, m), draw(m, d), act, bias(m), bias(d)),
@@ -61,7 +66,14 @@ def awkward_networks():
 
 
 def _awkward_networks():
-    everything = {"norm_1": NormKind.LN, "norm_2": NormKind.LN, "norm_final": NormKind.LN, "act": Activation.GELU, "biases": True, "post_norm": False}
+    everything = {
+        "norm_1": NormKind.LN,
+        "norm_2": NormKind.LN,
+        "norm_final": NormKind.LN,
+        "act": Activation.GELU,
+        "biases": True,
+        "post_norm": False,
+    }
     plain = {"norm_1": None, "norm_2": None, "norm_final": None, "act": None, "biases": True, "post_norm": False}
     block, heads = random_network(1, **everything), random_network(2, sizes=(4, 3, 5, 2, 3, 7, 6), **plain)
     W_U, b_U = np.array(block.W_U), np.array(block.b_U)
@@ -87,4 +99,7 @@ def _awkward_networks():
     yield "block, weights of 1e30", random_network(6, scale=1e30, **everything)
     for kind in NormKind:
         yield f"{kind} without eps", random_network(7, eps=0.0, norm_1=kind, norm_2=kind, norm_final=kind, act=Activation.RELU)
-        yield f"{kind} of tiny streams without eps", random_network(8, scale=1e-20, eps=0.0, norm_1=kind, norm_final=kind, act=Activation.SILU)
+        yield (
+            f"{kind} of tiny streams without eps",
+            random_network(8, scale=1e-20, eps=0.0, norm_1=kind, norm_final=kind, act=Activation.SILU),
+        )

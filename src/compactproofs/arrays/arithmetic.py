@@ -115,7 +115,7 @@ class Rigorous(AbstractArithmetic):
         return Interval(np.asarray(round_down(value)), np.asarray(round_up(value)))
 
     def pi(self) -> Interval:
-        return _rounded(np.array([elementary.pi(_TURN_BITS)], dtype=object)).reshape(())
+        return _rounded(np.array([elementary.pi(_TURN_BITS)], dtype=object))[0]
 
     def turns(self, n: int, base: float, half: int) -> tuple[Interval, Interval]:
         cosines, sines = _turns(n, base, half, _TURN_BITS)

@@ -1,8 +1,8 @@
 """Ball: a numpy-like array of real numbers that are known to any precision wanted, in Python integers.
 
-Each entry is an integer over 2^bits; `radius` units of 2^-bits bound the error of every entry. The same numpy code that runs on float64 and on
-`Interval` runs on these, only slower and as precisely as one likes. What cannot be enclosed at this precision (a divisor that may be zero)
-raises `UndecidableError`: more bits may help.
+Each entry is an integer over 2^bits; `radius` units of 2^-bits bound the error of every entry. The same numpy code that runs on float64 and
+on `Interval` runs on these, only slower and as precisely as one likes. What cannot be enclosed at this precision (a divisor that may be
+zero) raises `UndecidableError`: more bits may help.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 
 from compactproofs.arrays import elementary
 
-Index = int | slice | None | np.ndarray | tuple[int | slice | None | np.ndarray, ...]
+Place = int | slice | np.ndarray | None
+Index = Place | tuple[Place, ...]
 
 
 LEAST_BITS = 172
@@ -182,7 +183,7 @@ def _largest(middle: np.ndarray) -> int:
 
 
 def _least(middle: np.ndarray) -> int:
-    return min(abs(x) for x in middle.flat)
+    return int(min(abs(x) for x in middle.flat))
 
 
 def _objects(values: Sequence[int], shape: tuple[int, ...]) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Elementary functions of fixed-point numbers, in Python integers, each off by at most one unit in the last place.
 
-A number x is given as an integer X with x = X / 2^p. Every function here answers with an integer Y such that |Y / 2^p - f(x)| <= 2^-p. Inside,
-w = p + g binary digits are carried. "Unit" below means 2^-w; a product or quotient that is cut off errs by at most one unit. The guard digits g
-are chosen so that the errors add up to less than 2^(g-1) units; cutting off the guard digits costs the other half.
+A number x is given as an integer X with x = X / 2^p. Every function here answers with an integer Y such that |Y / 2^p - f(x)| <= 2^-p.
+Inside, w = p + g binary digits are carried. "Unit" below means 2^-w; a product or quotient that is cut off errs by at most one unit. The
+guard digits g are chosen so that the errors add up to less than 2^(g-1) units; cutting off the guard digits costs the other half.
 
 Everything is built from additions, multiplications, shifts and divisions of integers: nothing is trusted but those.
 """
@@ -21,11 +21,11 @@ def exp_negative(x: int, p: int) -> int:
     Assumes: x >= 0.
     Cost: O(sqrt(p)) multiplications of p bits.
 
-    Proof. If x >= (p + 1) then exp(-x) < 2^-p and 0 will do. Else x = n ln 2 + r with 0 <= r < 1 and n < 2 p + 2: ln 2 is known to one unit,
-    so r to n + 1. With s halvings z = r / 2^s, known to n + 2 units. The terms of exp(-z) are at most 1; each is cut off twice, and its
-    error does not grow by factors z / j < 1, so after J terms the sum is off by 2 J + (n + 2) units, and the rest of the alternating series
-    by its first term, which is below one unit when the computed term is zero (its error, 2, included: 3). Each of s squarings of a number
-    of at most 1 + 2^-s doubles the error, with room for its square and for the cut: e -> 3 e + 1, at most 3^s (e + 1). J <= w.
+    Proof. If x >= (p + 1) then exp(-x) < 2^-p and 0 will do. Else x = n ln 2 + r with 0 <= r < 1 and n < 2 p + 2: ln 2 is known to one
+    unit, so r to n + 1. With s halvings z = r / 2^s, known to n + 2 units. The terms of exp(-z) are at most 1; each is cut off twice, and
+    its error does not grow by factors z / j < 1, so after J terms the sum is off by 2 J + (n + 2) units, and the rest of the alternating
+    series by its first term, which is below one unit when the computed term is zero (its error, 2, included: 3). Each of s squarings of a
+    number of at most 1 + 2^-s doubles the error, with room for its square and for the cut: e -> 3 e + 1, at most 3^s (e + 1). J <= w.
     """
     if x >= (p + 1) << p:
         return 0
@@ -109,11 +109,11 @@ def erf(x: int, p: int) -> int:
     Guarantee: |result / 2^p - erf(x / 2^p)| <= 2^-p.
     Cost: O(p + x^2) multiplications of at most 2 p bits.
 
-    Proof. erf is odd. If x^2 >= p + 1 then 1 - erf(x) <= exp(-x^2) < 2^-p. Else erf(x) = 2 / sqrt(pi) sum_n (-1)^n u_n / (2n + 1) with
-    u_n = x^(2n+1) / n!, which is u_{n-1} x^2 / n. x^2 is known to one unit. Errors obey e_n <= e_{n-1} x^2 / n + u_{n-1} / n + 3, and
-    u_{n-1} / n <= exp(x^2) (as x <= 1 + x^2); so e_n <= (exp(x^2) + 3) sum_m (x^2)^m / m! <= 4 exp(2 x^2), as n! >= m! (n-m)!. The loop ends
-    at the first computed term that is zero with n >= 2 x^2, where the rest is at most twice u_n <= e_n + 1. With N terms the sum is off by
-    less than (N + 4) 5 exp(2 x^2) units, and 2 x^2 log2(e) < 3 (x^2 + 1). N <= 2 x^2 + 2 + w, since from 2 x^2 on terms halve, from exp(x^2) on
+    Proof. erf is odd. If x^2 >= p + 1 then 1 - erf(x) <= exp(-x^2) < 2^-p. Else erf(x) = 2 / sqrt(pi) sum_n (-1)^n u_n / (2n + 1) with u_n
+    = x^(2n+1) / n!, which is u_{n-1} x^2 / n. x^2 is known to one unit. Errors obey e_n <= e_{n-1} x^2 / n + u_{n-1} / n + 3, and u_{n-1} /
+    n <= exp(x^2) (as x <= 1 + x^2); so e_n <= (exp(x^2) + 3) sum_m (x^2)^m / m! <= 4 exp(2 x^2), as n! >= m! (n-m)!. The loop ends at the
+    first computed term that is zero with n >= 2 x^2, where the rest is at most twice u_n <= e_n + 1. With N terms the sum is off by less
+    than (N + 4) 5 exp(2 x^2) units, and 2 x^2 log2(e) < 3 (x^2 + 1). N <= 2 x^2 + 2 + w, since from 2 x^2 on terms halve, from exp(x^2) on
     down: N < 2^(6 + p.bit_length()). The factor 2 / sqrt(pi) < 2 doubles that at most; itself known to 4 units, it adds 4 more.
     """
     if x < 0:

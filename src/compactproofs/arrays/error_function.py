@@ -7,9 +7,10 @@ On each of 48 cells of width 1/8 that cover [0, 6), erf is its Taylor polynomial
 Remainder. |f^(12)| = 2 / sqrt(pi) |H_11| exp(-x^2) and Cramer's inequality |H_n(x)| exp(-x^2 / 2) <= 1.0865 sqrt(2^n n!) give
 |R| <= 1.2260 sqrt(2^11 11!) / 12! |h|^12 < 2^-58 for |h| <= 1/16 + 2^-40.
 
-Rounding. c is a multiple of 1/16 and h is computed with relative error u. The coefficients come from integers and are rounded once. Horner's rule
-errs by at most gamma_26 sum |a_n| |h|^n, and the sum is at most 1 + 1.13/16 + ... < 1.2: less than 2^-48. Beyond 6, 1 - erf(x) < 2^-55.
-Together the absolute error is below 2^-47 = ABSOLUTE_ERROR. Nothing underflows that matters: a product that does is off by 2^-1075.
+Rounding. c is a multiple of 1/16 and h is computed with relative error u. The coefficients come from integers and are rounded once.
+Horner's rule errs by at most gamma_26 sum |a_n| |h|^n, and the sum is at most 1 + 1.13/16 + ... < 1.2: less than 2^-48. Beyond 6, 1 -
+erf(x) < 2^-55. Together the absolute error is below 2^-47 = ABSOLUTE_ERROR. Nothing underflows that matters: a product that does is off by
+2^-1075.
 """
 
 from __future__ import annotations

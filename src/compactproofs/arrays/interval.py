@@ -294,8 +294,8 @@ def _tanh(x: Interval) -> Interval:
 def _tanh_lower(x: Endpoint) -> Endpoint:
     """Lower-bound tanh(x).
 
-    tanh(x) = (1 - e) / (1 + e) with e = exp(-2 x), which decreases in e; the three operations err by a factor within 1 +- 4 u. For e so large
-    that it is infinite, tanh(x) > -1. Near zero this is off by 2^-46, so there also x - x^3 / 3 for x >= 0, and x itself for x < 0.
+    tanh(x) = (1 - e) / (1 + e) with e = exp(-2 x), which decreases in e; the three operations err by a factor within 1 +- 4 u. For e so
+    large that it is infinite, tanh(x) > -1. Near zero this is off by 2^-46, so there also x - x^3 / 3 for x >= 0, and x itself for x < 0.
     """
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         e = exponential.exp_upper(-2.0 * x)

@@ -1,16 +1,18 @@
 """The compiled evaluation of whole blocks. It releases the GIL, so plain threads use all cores.
 
-Sequences are evaluated in batches, one per column, so that every inner loop runs over a batch and is vectorised. Each column carries its error
-bound along, step by step as in the theorem of `form.block_evaluation`; what float64 cannot decide is reported, not guessed.
+Sequences are evaluated in batches, one per column, so that every inner loop runs over a batch and is vectorised. Each column carries its
+error bound along, step by step as in the theorem of `form.block_evaluation`; what float64 cannot decide is reported, not guessed.
 
-Neurons. Let y be a computed input. Claim: the computed answer is off by at most 2^-43 |y| + 2^-1000 (1 + |y|).
-`_exp_negative(t)`, t >= 0, is the reduction and the polynomial of `arrays.exponential` with t cut off at 700: relative error 2^-46, and at most
-2^-1009 beyond 700; no power of two in it is subnormal. With e = exp(-|z|), the computed sigmoid 1 / (1 + e) or e / (1 + e) has relative error
-2^-46 + 4 u and absolute error 2^-1008. SiLU multiplies by y, one rounding. The tanh approximation has z = sqrt(8/pi) (y + 0.044715 y^3) with relative
-error 12 u, constants included, as both summands have the same sign (an infinite z is cut off at 700 too); |z| exp(-|z|) < 1/2, so the
-sigmoid moves by at most 12 u. GELU has z = |y| / sqrt(2) with relative error 3 u, which moves erf by at most 4 u; `erf_approximation`, whose steps
+Neurons. Let y be a computed input. Claim: the computed answer is off by at most 2^-43 |y| + 2^-1000 (1 + |y|). `_exp_negative(t)`, t >= 0,
+is the reduction and the polynomial of `arrays.exponential` with t cut off at 700: relative error 2^-46, and at most 2^-1009 beyond 700; no
+power of two in it is subnormal. With e = exp(-|z|), the computed sigmoid 1 / (1 + e) or e / (1 + e) has relative error 2^-46 + 4 u and
+absolute error 2^-1008. SiLU multiplies by y, one rounding. The tanh approximation has z = sqrt(8/pi) (y + 0.044715 y^3) with relative error
+12 u, constants included, as both summands have the same sign (an infinite z is cut off at 700 too); |z| exp(-|z|) < 1/2, so the sigmoid
+moves by at most 12 u. GELU has z = |y| / sqrt(2) with relative error 3 u, which moves erf by at most 4 u; `erf_approximation`, whose steps
 these are, errs by 2^-47, and (1 + erf) / 2 and the product round thrice.
-(`no_type_check` keeps the test suite's run-time type checker from wrapping what numba must compile.)
+Slices are not assigned to: the code that would check their shapes takes as long to compile as everything else here.
+(`no_type_check` keeps the test suite's run-time type checker from
+wrapping what numba must compile.)
 """
 
 from typing import Any, NamedTuple, no_type_check
@@ -35,6 +37,7 @@ _GAMMA = 2.0**-53 * (1.0 + 2.0**-10)
 _SLOPE = 2.2
 _NEURON_ERROR = 2.0**-43
 _SQUARES_UNDERFLOW = 2.0**-530
+_BATCH = 64
 
 
 class Columns(NamedTuple):
@@ -279,14 +282,17 @@ def _read_out(e: Any, c: Any, n: int) -> None:
         if e.norm_2.kind != NONE and not e.post_norm:
             _normalise(e.norm_2, c.stream, c.normed, c.normed_error, c.normed_size, n)
         else:
-            c.normed[:, :n] = c.stream[:, :n]
+            for i in range(c.stream.shape[0]):
+                row, target = c.stream[i], c.normed[i]
+                for b in range(n):
+                    target[b] = row[b]
         _add_neurons(e, c, n)
     if e.norm_final.kind != NONE:
         _normalise(e.norm_final, c.stream, c.stream, c.error, c.size, n)
-    _multiply(e.W_U, e.b_U, c.stream, c.logits, n)
+    _multiply(e.W_U, e.unembedding_bias, c.stream, c.logits, n)
     gamma = (c.stream.shape[0] + 6) * _GAMMA
     for b in range(n):
-        rounding = gamma * (e.U_upper * c.size[b] + e.b_U_upper)
+        rounding = gamma * (e.U_upper * c.size[b] + e.unembedding_bias_upper)
         c.error[b] = SLACK * (c.error[b] * e.U_upper + rounding) + TINY
 
 
@@ -324,34 +330,61 @@ def _judge(e: Any, c: Any, n: int) -> None:
 
 @kernel
 @no_type_check
+def _gather(e: Any, c: Any, sequences: Any) -> None:
+    """Step 1 for a few sequences, one per row: their streams and errors, one per column."""
+    heads, n_ctx, _, d = e.values.shape
+    total = np.zeros(d)
+    for b in range(len(sequences)):
+        row = sequences[b]
+        query = row[n_ctx - 1]
+        for j in range(d):
+            c.stream[j, b] = e.base[query, j]
+        c.error[b] = e.stream_error
+        for h in range(heads):
+            mass = 0.0
+            for j in range(d):
+                total[j] = 0.0
+            for i in range(n_ctx):
+                weight, value = e.attention[h, query, i, row[i]], e.values[h, i, row[i]]
+                mass += weight
+                for j in range(d):
+                    total[j] += weight * value[j]
+            inverse = 1.0 / mass if mass > 0 else np.inf
+            c.error[b] += e.underflow[h] * inverse
+            for j in range(d):
+                c.stream[j, b] += total[j] * inverse
+
+
+@kernel
+@no_type_check
 def decide_block(e: Any, sequences: Any, labels: Any, verdicts: Any) -> None:
     """Write CORRECT, WRONG or UNCERTAIN for each given sequence (one per row) and its label."""
-    heads, n_ctx, _, d = e.values.shape
-    batch = 64
-    c = columns(e, batch)
-    total = np.zeros(d)
-    for first in range(0, len(sequences), batch):
-        n = min(batch, len(sequences) - first)
+    c = columns(e, _BATCH)
+    for first in range(0, len(sequences), _BATCH):
+        n = min(_BATCH, len(sequences) - first)
+        _gather(e, c, sequences[first : first + n])
         for b in range(n):
-            row = sequences[first + b]
-            query = row[n_ctx - 1]
-            c.stream[:, b] = e.base[query]
-            c.error[b] = e.stream_error
-            for h in range(heads):
-                mass = 0.0
-                total[:] = 0.0
-                for i in range(n_ctx):
-                    weight, value = e.attention[h, query, i, row[i]], e.values[h, i, row[i]]
-                    mass += weight
-                    for j in range(d):
-                        total[j] += weight * value[j]
-                inverse = 1.0 / mass if mass > 0 else np.inf
-                c.error[b] += e.underflow[h] * inverse
-                for j in range(d):
-                    c.stream[j, b] += total[j] * inverse
             c.labels[b] = labels[first + b]
         _judge(e, c, n)
-        verdicts[first : first + n] = c.verdicts[:n]
+        for b in range(n):
+            verdicts[first + b] = c.verdicts[b]
+
+
+@kernel
+@no_type_check
+def evaluate_block(e: Any, sequences: Any, logits: Any, errors: Any) -> None:
+    """Write the logits of each given sequence, and how far each of them may be from the exact one (not, if infinite or NaN)."""
+    c = columns(e, 1)
+    for row in range(len(sequences)):
+        _gather(e, c, sequences[row : row + 1])
+        if not e.affine:
+            _read_out(e, c, 1)
+        found = c.stream if e.affine else c.logits
+        size = 0.0
+        for o in range(found.shape[0]):
+            logits[row, o] = found[o, 0]
+            size += abs(found[o, 0])
+        errors[row] = c.error[0] if c.error[0] <= LIMIT and size < np.inf else np.inf
 
 
 @kernel

@@ -24,7 +24,8 @@ from compactproofs.model.network import Network
 from compactproofs.tasks import AbstractTask
 
 MAX_EXACT_DECISIONS = 20_000
-"""At most so many sequences are decided again in exact arithmetic (about 10 ms each, exact ties twenty times that); the rest is undecided."""
+"""At most so many sequences are decided again in exact arithmetic (about 10 ms each, exact ties twenty times that); the rest stays
+undecided."""
 
 _WORK_PER_CALL = 2**29
 """Multiplications in one call of a kernel: about a tenth of a second."""
@@ -101,7 +102,8 @@ def brute_force(
 
     Guarantee: correct <= (true number of correct sequences) <= correct + undecided.
     Assumes: the task fits the network.
-    Cost: O(d_vocab^n_ctx (d_model d_mlp + d_model d_vocab_out)), without an MLP and norms after attention O(d_vocab^n_ctx n_heads d_vocab_out).
+    Cost: O(d_vocab^n_ctx (d_model d_mlp + d_model d_vocab_out)), without an MLP and norms after attention O(d_vocab^n_ctx n_heads
+    d_vocab_out).
     Source: definition of accuracy; the error bound is proved in `form.block_evaluation`.
     """
     evaluation = prepare_block(network, tied_labels(network))
@@ -236,7 +238,7 @@ def _calls(space: _Space, evaluation: BlockEvaluation) -> Iterator[_Call]:
 
 def _work(evaluation: BlockEvaluation) -> int:
     """Multiplications per sequence."""
-    heads, _, _, d = evaluation.values.shape
+    heads, d = len(evaluation.values), len(evaluation.base[0])
     return heads * d if evaluation.affine else d * (heads + 8 + 2 * len(evaluation.mlp.W_in) + len(evaluation.W_U))
 
 

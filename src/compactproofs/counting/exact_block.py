@@ -1,9 +1,9 @@
 """Decide single sequences of any one-layer network, whatever the margin: the last word where float64 cannot tell.
 
-The forward pass is done again in integers over 2^bits with an error bound (`Ball`), with ever more bits. This decides every sequence but those
-where two logits are exactly equal (or a norm's divisor is exactly zero): they stay undecided when the last precision is reached, and are counted as
-undecided. Two cases of equal logits are known for certain: outputs with the same column of W_U and the same bias tie on every sequence
-(`tied_labels`), and logits that come out without any rounding.
+The forward pass is done again in integers over 2^bits with an error bound (`Ball`), with ever more bits. This decides every sequence but
+those where two logits are exactly equal (or a norm's divisor is exactly zero): they stay undecided when the last precision is reached, and
+are counted as undecided. Two cases of equal logits are known for certain: outputs with the same column of W_U and the same bias tie on
+every sequence (`tied_labels`), and logits that come out without any rounding.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def logits(network: Network, tokens: Sequence[int], bits: int) -> Ball:
     for scores, values in zip(numbers.scores, numbers.values, strict=True):
         attention = _below_zero(scores).exp_below()
         r = r + (attention @ values) / attention.sum(axis=1)[:, None]
-    return readout(network, r, arithmetic)[0]
+    found: Ball = readout(network, r, arithmetic)
+    return found[0]
 
 
 def _below_zero(scores: Ball) -> Ball:

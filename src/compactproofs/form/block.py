@@ -1,7 +1,7 @@
 """A whole block in any arithmetic: the numbers before the attention-weighted sum, and the readout after it.
 
-Everything before the sum depends on one position and one token (and the query): that is what `block_numbers` computes. With weights
-a_h = exp(scores), the residual stream of a sequence is base_q + sum_h (sum_i a_h v_h) / (sum_i a_h), and `readout` makes logits of it. Both are
+Everything before the sum depends on one position and one token (and the query): that is what `block_numbers` computes. With weights a_h =
+exp(scores), the residual stream of a sequence is base_q + sum_h (sum_i a_h v_h) / (sum_i a_h), and `readout` makes logits of it. Both are
 ordinary array code: float64 gives an estimate, `Interval` and `Ball` enclosures of the exact numbers.
 """
 
@@ -16,7 +16,7 @@ from jaxtyping import Int
 
 from compactproofs.arrays.arithmetic import AbstractArithmetic
 from compactproofs.model.forward import rotary_pairs
-from compactproofs.model.network import Activation, Mlp, Network, Norm, NormKind
+from compactproofs.model.network import Activation, Mlp, Network, Norm, NormKind, Rotary
 
 Array = TypeVar("Array")
 
@@ -55,8 +55,8 @@ def block_numbers(network: Network, tokens: Int[np.ndarray, "n_ctx n"], arithmet
         if network.rotary is not None:
             cos, sin = arithmetic.turns(k, network.rotary.base, network.rotary.dim // 2)
             rows = np.repeat(np.arange(k), n)
-            keys = _turned(keys, (cos[rows], sin[rows]), network)
-            q = _turned(q, (cos[rows[-n:]], sin[rows[-n:]]), network)
+            keys = _turned(keys, (cos[rows], sin[rows]), network.rotary)
+            q = _turned(q, (cos[rows[-n:]], sin[rows[-n:]]), network.rotary)
         s = (q @ keys.T) * scale
         if network.alibi is not None:
             back = np.repeat(np.arange(k - 1, -1, -1).astype(np.float32) * np.float32(2.0 ** -network.alibi[h]), n)  # exact below 2^24
@@ -89,7 +89,7 @@ def neurons(mlp: Mlp, x: Any, arithmetic: AbstractArithmetic) -> Any:
 
 
 def activated(act: Activation, y: Any, arithmetic: AbstractArithmetic) -> Any:
-    """What neurons answer to their inputs. The tanh approximation is y sigmoid(2 z), as 1 + tanh(z) = 2 sigmoid(2 z); 2 z = sqrt(8 / pi) (...)."""
+    """What neurons answer to their inputs. As 1 + tanh(z) = 2 sigmoid(2 z), the tanh approximation is y sigmoid(sqrt(8 / pi) (...))."""
     match act:
         case Activation.RELU:
             return arithmetic.relu(y)
@@ -122,12 +122,11 @@ def _affine(x: Any, network: Network, letter: str, head: int, arithmetic: Abstra
     return y if bias is None else y + arithmetic.array(bias[head])
 
 
-def _turned(x: Any, turns: tuple[Any, Any], network: Network) -> Any:
+def _turned(x: Any, turns: tuple[Any, Any], rotary: Rotary) -> Any:
     """Rotary positions: each row of x turned by the row's cosines and sines."""
-    assert network.rotary is not None
     cos, sin = turns
-    first, second = rotary_pairs(network.rotary)
-    rest = np.arange(network.rotary.dim, network.d_head)
+    first, second = rotary_pairs(rotary)
+    rest = np.arange(rotary.dim, x.shape[1])
     a, b = x[:, first], x[:, second]
     parts = np.concatenate([a * cos - b * sin, b * cos + a * sin, x[:, rest]], axis=1)
     return parts[:, np.argsort(np.concatenate([first, second, rest]))]

@@ -1,46 +1,48 @@
 """A whole block prepared for fast evaluation, with a proven bound on how wrong each comparison of logits can be.
 
-The kernels (`counting.block_kernels`) compute the logits of a sequence in float64, and with them a number E. Theorem: if E is finite, every computed
-logit is within E of the logit of the real-number network, which is then defined. If besides a computed l_o < fl(l_m - 3 E), then logit o is
-below logit m; if l_o > fl(l_m + 3 E), it is above.
+The kernels (`counting.block_kernels`) compute the logits of a sequence in float64, and with them a number E. Theorem: if E is finite, every
+computed logit is within E of the logit of the real-number network, which is then defined. If besides a computed l_o < fl(l_m - 3 E), then
+logit o is below logit m; if l_o > fl(l_m + 3 E), it is above.
 
-Notation: u = 2^-53; eta = 2^-1074; a tilde marks computed values; |x| is the Euclidean norm of a vector and |x|_1 the sum of its magnitudes, which
-is not smaller, does not underflow and is infinite or NaN if any entry is. A computed operation is exact (1 + e) + f with |e| <= u and
-|f| <= eta / 2, f = 0 for sums. gamma_n is Higham's. All error bounds are computed in float64 from numbers that are not negative with fewer than
-forty operations each, so a factor SLACK = 1 + 2^-10 covers their relative rounding, and TINY = 2^-960, added last at every step, is more than the
-underflow of that step and of its error bound together (sizes are below 2^40, weights below 2^128). Nothing that has been added is scaled
-without being computed again as part of the next step's error.
+Notation: u = 2^-53; eta = 2^-1074; a tilde marks computed values; |x| is the Euclidean norm of a vector and |x|_1 the sum of its
+magnitudes, which is not smaller, does not underflow and is infinite or NaN if any entry is. A computed operation is exact (1 + e) + f with
+|e| <= u and |f| <= eta / 2, f = 0 for sums. gamma_n is Higham's. All error bounds are computed in float64 from numbers that are not
+negative with fewer than forty operations each, so a factor SLACK = 1 + 2^-10 covers their relative rounding, and TINY = 2^-960, added last
+at every step, is more than the underflow of that step and of its error bound together (sizes are below 2^40, weights below 2^128). Nothing
+that has been added is scaled without being computed again as part of the next step's error.
 
-1. Attention. Let s be a score, s~ its computed middle and d the error of s~ - shift, radius and rounding. (The shift keeps the weight of the query
-itself, which is in every sequence, from underflowing.) Where d <= 2^-10, the weight
-a~ = exp_approximation(s~ - shift) satisfies |a~ - a| <= t a + eta with t = 1.1 d + 2^-45 (entries below -800 become 0: eta). With V >= |v~| entrywise
-and D >= |v~ - v|, the exact averages of the tables with weights a~ and of the exact values with weights a differ by at most
-D + (2.1 t + 5 k eta / Z~)(V + D): the sum of |p~_i - p_i| is at most 2 sum |a~_i - a_i| / Z. Computing the average costs (2.1 gamma_{k+1} + 4 u) V
-and 2 k eta / Z~ more, and adding up the heads and the base gamma_{H+2} of their largest magnitudes. So each entry of the stream r~ is off by at
-most a constant plus sum_h c_h / Z~_h with c_h = 2^-1000 k (V_h + D_h + 1), which is far above 7 k eta (V_h + D_h + 1); times sqrt(d) as a
-Euclidean norm. An entry whose enclosure is not finite, or too wide, is NaN in the tables; then so is the stream, or Z~.
+1. Attention. Let s be a score, s~ its computed middle and d the error of s~ - shift, radius and rounding. (The shift keeps the weight of
+the query itself, which is in every sequence, from underflowing.) Where d <= 2^-10, the weight a~ = exp_approximation(s~ - shift) satisfies
+|a~ - a| <= t a + eta with t = 1.1 d + 2^-45 (entries below -800 become 0: eta). With V >= |v~| entrywise and D >= |v~ - v|, the exact
+averages of the tables with weights a~ and of the exact values with weights a differ by at most D + (2.1 t + 5 k eta / Z~)(V + D): the sum
+of |p~_i - p_i| is at most 2 sum |a~_i - a_i| / Z. Computing the average costs (2.1 gamma_{k+1} + 4 u) V and 2 k eta / Z~ more, and adding
+up the heads and the base gamma_{H+2} of their largest magnitudes. So each entry of the stream r~ is off by at most a constant plus sum_h
+c_h / Z~_h with c_h = 2^-1000 k (V_h + D_h + 1), which is far above 7 k eta (V_h + D_h + 1); times sqrt(d) as a Euclidean norm. An entry
+whose enclosure is not finite, or too wide, is NaN in the tables; then so is the stream, or Z~.
 
-2. Norm. Input |x~ - x| <= e, M = |x~|_1. Centring is a projection: e_c = e + gamma_{d+4} M bounds the error of c~ (e_c = e for RMS; the underflow
-of the mean is in TINY). sigma(c) = sqrt(|c|^2 / d + eps) is 1/sqrt(d)-Lipschitz, and computed with relative error gamma_{d+8} and, as squares may
-underflow, absolute error sqrt(2 eta) < 2^-530: e_s = e_c / sqrt(d) + 1.01 gamma_{d+8} sigma~ + 2^-530. If sigma~ > 4 e_s then sigma > 0, so the norm
-is defined, and |c~| <= 2 sqrt(d) sigma~. As |c / sigma| <= sqrt(d),
+2. Norm. Input |x~ - x| <= e, M = |x~|_1. Centring is a projection: e_c = e + gamma_{d+4} M bounds the error of c~ (e_c = e for RMS; the
+underflow of the mean is in TINY). sigma(c) = sqrt(|c|^2 / d + eps) is 1/sqrt(d)-Lipschitz, and computed with relative error gamma_{d+8}
+and, as squares may underflow, absolute error sqrt(2 eta) < 2^-530: e_s = e_c / sqrt(d) + 1.01 gamma_{d+8} sigma~ + 2^-530. If sigma~ > 4
+e_s then sigma > 0, so the norm is defined, and |c~| <= 2 sqrt(d) sigma~. As |c / sigma| <= sqrt(d),
 
     |c~/sigma~ - c/sigma| <= (e_c + sqrt(d) e_s) / sigma~ = (2 e_c + sqrt(d) 2^-530) / sigma~ + 1.01 sqrt(d) gamma_{d+8},
 
-and three roundings add 8 u sqrt(d); the weight multiplies by at most W, and adding the bias rounds by u (3 sqrt(d) W + |b|). If the test fails, or
-anything is NaN, the error is infinite.
+and three roundings add 8 u sqrt(d); the weight multiplies by at most W, and adding the bias rounds by u (3 sqrt(d) W + |b|). If the test
+fails, or anything is NaN, the error is infinite.
 
-3. MLP. With F the Frobenius norm, |y~ - y| <= e F_in + gamma_{d+4} (F_in M + |b_in|), for any order of summation. Neurons: ReLU is exact and
-1-Lipschitz; the others have slopes of at most 2.2: |Phi + y phi| <= 1.25, |s + y s (1 - s)| <= 1.37, and for the tanh approximation, y s(w) with
-|y w'| <= 3 |w|, at most 1 + 3/e. Their computed values are off by at most 2^-43 |y~| + 2^-1000 (1 + |y~|): see `block_kernels`. The output is
-off by e + e_h F_out + gamma_{m+6} (F_out |h~|_1 + |b_out| + |r~|_1).
+3. MLP. With F the Frobenius norm, |y~ - y| <= e F_in + gamma_{d+4} (F_in M + |b_in|), for any order of summation. Neurons: ReLU is exact
+and 1-Lipschitz; the others have slopes of at most 2.2: |Phi + y phi| <= 1.25, |s + y s (1 - s)| <= 1.37, and for the tanh approximation, y
+s(w) with |y w'| <= 3 |w|, at most 1 + 3/e. Their computed values are off by at most 2^-43 |y~| + 2^-1000 (1 + |y~|): see `block_kernels`.
+The output is off by e + e_h F_out + gamma_{m+6} (F_out |h~|_1 + |b_out| + |r~|_1).
 
-4. Logits. With U the largest Euclidean norm of a column of W_U, E = e U + gamma_{d+6} (U M + |b_U|_max), which also is more than 6 u |l~|. So
-from l~_o < fl(l~_m - 3 E) follows l_o <= l~_o + E < l~_m - 3 E (1 - u) + u |l~_m| + E <= l_m + (2 + 1/6 + 3 u - 3) E < l_m; likewise above. An E above
-2^800 counts as infinite, so the dot products of finite entries do not overflow.
+4. Logits. With U the largest Euclidean norm of a column of W_U, E = e U + gamma_{d+6} (U M + |b_U|_max), which also is more than 6 u |l~|.
+So from l~_o < fl(l~_m - 3 E) follows l_o <= l~_o + E < l~_m - 3 E (1 - u) + u |l~_m| + E <= l_m + (2 + 1/6 + 3 u - 3) E < l_m; likewise
+above. An E above 2^800 counts as infinite, so the dot products of finite entries do not overflow.
 
-5. Affine readouts (no MLP, no norm after attention) are folded into the tables: values and bases are then logits, d is d_vocab_out, and E is
-the bound of step 1 entry by entry; its gamma_{H+2} term is more than 3 u times the largest logit, and 2 u more are added. QED.
+5. Affine readouts (no MLP, no norm after attention) are folded into the tables: values and bases are then logits, d is d_vocab_out, and E
+is the bound of step 1 entry by entry; its gamma_{H+2} term is more than 3 u times the largest logit, and 2 u more are added. Rows of the
+tables are NaN as a whole, and then all logits are, which no comparison finds above or below: for affine readouts, read "finite" as E and
+logits. QED.
 """
 
 from __future__ import annotations
@@ -70,10 +72,10 @@ RELU, GELU, GELU_TANH, SILU = 1, 2, 3, 4
 _NORMS = {NormKind.LN: LAYER_NORM, NormKind.RMS: RMS_NORM}
 _ACTIVATIONS = {Activation.RELU: RELU, Activation.GELU: GELU, Activation.GELU_TANH: GELU_TANH, Activation.SILU: SILU}
 
-_LARGEST = 2.0**100
+_LARGEST = 2.0**130
 """Values beyond this are left to exact arithmetic."""
 _HIGHEST = 600.0
-"""Weights are at most exp of this: with values of at most 2^100 and 2^20 positions, sums stay below 2^1024."""
+"""Weights are at most exp of this: with values of at most 2^130 and 2^20 positions, sums stay below 2^1024."""
 _EXPONENT_ERROR = 2.0**-10
 _CLIP = -800.0
 
@@ -126,9 +128,9 @@ class BlockEvaluation(NamedTuple):
     mlp: MlpNumbers
     norm_final: NormNumbers
     W_U: Float[np.ndarray, "d_vocab_out d"]
-    b_U: Float[np.ndarray, "d_vocab_out"]
+    unembedding_bias: Float[np.ndarray, "d_vocab_out"]
     U_upper: float
-    b_U_upper: float
+    unembedding_bias_upper: float
     tied: Bool[np.ndarray, "d_vocab_out"]
     """Labels that are never right: see `tied_labels`."""
 
@@ -174,9 +176,9 @@ def prepare_block(network: Network, tied: Bool[np.ndarray, "d_vocab_out"]) -> Bl
         mlp=_mlp(network.mlp, network.d_model),
         norm_final=_norm(network.norm_final, network.d_model),
         W_U=_double(network.W_U.T),
-        b_U=np.zeros(network.d_vocab_out) if network.b_U is None else _double(network.b_U),
+        unembedding_bias=np.zeros(network.d_vocab_out) if network.b_U is None else _double(network.b_U),
         U_upper=float(np.sqrt((_double(network.W_U) ** 2).sum(axis=0)).max()) * SLACK,
-        b_U_upper=0.0 if network.b_U is None else float(np.abs(network.b_U).max()),
+        unembedding_bias_upper=0.0 if network.b_U is None else float(np.abs(network.b_U).max()),
         tied=tied,
     )
 
