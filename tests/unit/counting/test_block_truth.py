@@ -149,7 +149,7 @@ def test_the_last_word_is_right_and_has_limits():
 def test_exact_ties_stay_undecided():
     network = random_network(12, norm_1=None, norm_2=None, norm_final="RMS", act="relu", biases=False, eps=1e-5)
     W_U, W_E = np.zeros_like(network.W_U), np.array(network.W_E)
-    W_U[:3] = np.array([1, 1, -1, -2, -3, -4])  # if the sum of three coordinates is positive, outputs 0 and 1 lead together
+    W_U[:3] = np.array([-1, -1, 1, 2, 3, 4])  # if the sum of three coordinates is negative, outputs 0 and 1 lead together
     W_U[3, 0], W_U[4, 1], W_E[:, 3:] = 1, 1, 0
     W_out, W_O = np.array(network.mlp.W_out), np.array(network.W_O)
     W_out[:, 3:], W_O[:, :, 3:] = 0, 0  # the stream never has what tells them apart
