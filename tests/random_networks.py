@@ -103,3 +103,45 @@ def _awkward_networks():
             f"{kind} of tiny streams without eps",
             random_network(8, scale=1e-20, eps=0.0, norm_1=kind, norm_final=kind, act=Activation.SILU),
         )
+
+
+def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0, post_norm=False):
+    """Outputs 0 and 1 tie on every sequence over the reals, but float64 adds up the two in different orders.
+
+    Coordinates 0 and 1 of the stream are equal: two heads, and two halves of the neurons, do the same with them exchanged and everything inside
+    permuted. `score` is the size of a constant in all scores, `value` of one that b_O takes from the stream again: both leave errors
+    behind that are far larger than the rounding of what comes after. `mlp` is the size of its weights.
+    """
+    rng = np.random.default_rng(seed)
+    v, k, d, e, m = 3, 3, 6, 5, 7
+    order, mirror = rng.permutation(e), [1, 0, 2, 3, 4, 5]
+
+    def draw(*shape):
+        return rng.normal(size=shape).astype(np.float32)
+
+    W_E, W_pos, weight = draw(v, d), draw(k, d), draw(d)
+    for tensor in (W_E, W_pos, weight[None]):
+        tensor[:, 1] = tensor[:, 0]
+    W_Q, W_K, W_V, W_O = draw(d, e), draw(d, e), draw(d, e), draw(e, d)
+    b_Q, b_K, b_V = draw(e), draw(e) * np.float32(score), draw(e) * np.float32(value)
+    W_O[:, 1:] = 0
+    b_O = np.zeros(d, np.float32)
+    b_O[:2] = -(b_V.astype(np.float64) @ W_O[:, 0])
+    W_in, W_out, own = draw(d, m) * np.float32(mlp), draw(m, d) * np.float32(mlp), rng.permutation(m)
+    U = draw(d)
+    hidden = None if act is None else Mlp(np.hstack([W_in, W_in[mirror][:, own]]), np.vstack([W_out, W_out[own][:, mirror]]), act)
+    final = None if norm is None else Norm(norm, 1e-5, weight)
+    return Network(
+        W_E=W_E,
+        W_pos=W_pos,
+        n_ctx=k,
+        **{f"W_{x}": np.stack([W, W[mirror][:, order]]) for x, W in (("Q", W_Q), ("K", W_K), ("V", W_V))},
+        **{f"b_{x}": np.stack([b, b[order]]) for x, b in (("Q", b_Q), ("K", b_K), ("V", b_V))},
+        W_O=np.stack([W_O, W_O[order][:, mirror]]),
+        b_O=b_O,
+        W_U=np.stack([U, U[mirror], -U], axis=1),
+        mlp=hidden,
+        norm_2=None if norm is None or (act is None and not post_norm) else Norm(norm, 1e-5, weight),
+        norm_final=final,
+        post_norm=post_norm,
+    )

@@ -17,9 +17,11 @@ from compactproofs.counting.sampling import sample
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.block_evaluation import _ACTIVATIONS, prepare_block
 from compactproofs.model.forward import forward
-from compactproofs.model.network import Activation, Mlp
+from compactproofs.model.kinds import as_network
+from compactproofs.model.network import Activation, Mlp, NormKind
 from compactproofs.tasks import MaxOfK, task_for
-from random_networks import awkward_networks, random_network
+from models import weights_from_tables
+from random_networks import awkward_networks, mirrored_network, random_network
 from tasks import KINDS, Named
 
 
@@ -102,6 +104,38 @@ def test_every_rounding_counts():
             assert all(
                 abs(arb(value) - truth) <= arb(error) for value, truth in zip(values, block_oracle.logits(network, row), strict=True)
             )
+
+
+@pytest.mark.parametrize("sizes", [{}, {"score": 1e6}, {"value": 1e6}, {"mlp": 1e3}, {"value": 1e4, "mlp": 1e2}], ids=str)
+@pytest.mark.parametrize("norm", [None, *NormKind])
+@pytest.mark.parametrize("act", [None, *Activation])
+def test_exact_ties_that_float64_computes_in_two_ways(act, norm, sizes):
+    """The two computed logits differ by errors alone: never by more than the bound allows, and never taken for a decision."""
+    noisy = 0
+    for seed in range(6):
+        network = mirrored_network(seed, act=act, norm=norm, post_norm=seed % 2 == 1, **sizes)
+        logits, errors = evaluated(network, all_sequences(network))
+        difference = np.abs(logits[:, 0] - logits[:, 1])
+        assert (difference <= 2 * errors).all()
+        noisy += int((difference > 0).sum())
+        verdicts, labels = decided_in_float64(network)
+        assert (verdicts[labels < 2] != CORRECT).all()
+    assert noisy > 0
+
+
+def test_weights_of_attention_that_are_subnormal_decide_nothing():
+    tables = {
+        "EQKE": [[-1343, -1343.5, 0], [0, 0, 0], [0, 0, 0]],
+        "EQKP": np.zeros((3, 2)),
+        "EVOU": [[0.62, 0, -9], [-1, 0, -9], [0, 0, 1]],
+        "PVOU": np.zeros((2, 3)),
+        "EU": np.zeros((3, 3)),
+    }
+    network = as_network(weights_from_tables(**tables))
+    assert brute_force(network, task_for(network)).correct == block_oracle.bounds(network)[0]
+    verdicts, labels = decided_in_float64(network)
+    for row, label, verdict in zip(all_sequences(network).tolist(), labels.tolist(), verdicts.tolist(), strict=True):
+        assert verdict == UNCERTAIN or (verdict == CORRECT) == bool(block_oracle.is_correct(network, row, label))
 
 
 @pytest.mark.parametrize("act", list(Activation))
