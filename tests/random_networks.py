@@ -105,7 +105,7 @@ def _awkward_networks():
         )
 
 
-def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0, post_norm=False):
+def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0, post_norm=False, d=6):
     """Outputs 0 and 1 tie on every sequence over the reals, but float64 adds up the two in different orders.
 
     Coordinates 0 and 1 of the stream are equal: two heads, and two halves of the neurons, do the same with them exchanged and everything inside
@@ -113,8 +113,8 @@ def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0
     behind that are far larger than the rounding of what comes after. `mlp` is the size of its weights.
     """
     rng = np.random.default_rng(seed)
-    v, k, d, e, m = 3, 3, 6, 5, 7
-    order, mirror = rng.permutation(e), [1, 0, 2, 3, 4, 5]
+    v, k, e, m = 3, 3, 5, 7
+    order, mirror = rng.permutation(e), [1, 0, *range(2, d)]
 
     def draw(*shape):
         return rng.normal(size=shape).astype(np.float32)

@@ -18,7 +18,7 @@ from compactproofs.errors import InfeasibleError
 from compactproofs.form.block_evaluation import _ACTIVATIONS, prepare_block
 from compactproofs.model.forward import forward
 from compactproofs.model.kinds import as_network
-from compactproofs.model.network import Activation, Mlp, NormKind
+from compactproofs.model.network import Activation, Mlp, Norm, NormKind
 from compactproofs.tasks import MaxOfK, task_for
 from models import weights_from_tables
 from random_networks import awkward_networks, mirrored_network, random_network
@@ -106,7 +106,7 @@ def test_every_rounding_counts():
             )
 
 
-@pytest.mark.parametrize("sizes", [{}, {"score": 1e6}, {"value": 1e6}, {"mlp": 1e3}, {"value": 1e4, "mlp": 1e2}], ids=str)
+@pytest.mark.parametrize("sizes", [{}, {"score": 1e6}, {"value": 1e6}, {"mlp": 1e3}, {"value": 1e6, "mlp": 1e2}], ids=str)
 @pytest.mark.parametrize("norm", [None, *NormKind])
 @pytest.mark.parametrize("act", [None, *Activation])
 def test_exact_ties_that_float64_computes_in_two_ways(act, norm, sizes):
@@ -121,6 +121,17 @@ def test_exact_ties_that_float64_computes_in_two_ways(act, norm, sizes):
         verdicts, labels = decided_in_float64(network)
         assert (verdicts[labels < 2] != CORRECT).all()
     assert noisy > 0
+
+
+def test_a_norm_of_nothing_but_rounding_decides_nothing():
+    """The stream is constant, the norm undefined, and its bias would decide everything."""
+    for seed in range(4):
+        network = mirrored_network(seed, norm=NormKind.LN, value=1e6, d=2)
+        weight, bias = np.full(2, 1e-9, np.float32), np.array([100, -100], np.float32)
+        network = replace(network, norm_final=Norm(NormKind.LN, 0.0, weight, bias), W_U=np.array([[3, 2, 1], [0, 0, 0]], np.float32))
+        verdicts, _ = decided_in_float64(network)
+        assert (verdicts == UNCERTAIN).all()
+        assert block_oracle.is_correct(network, (0, 0, 0), 0) is None
 
 
 def test_weights_of_attention_that_are_subnormal_decide_nothing():
