@@ -105,12 +105,13 @@ def _awkward_networks():
         )
 
 
-def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0, post_norm=False, d=6):
+def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0, inner=0.0, post_norm=False, d=6):
     """Outputs 0 and 1 tie on every sequence over the reals, but float64 adds up the two in different orders.
 
-    Coordinates 0 and 1 of the stream are equal: two heads, and two halves of the neurons, do the same with them exchanged and everything inside
+    Coordinates 0 and 1 of the stream are equal: two heads, and two halves of the neurons, do the same with them exchanged and all inside
     permuted. `score` is the size of a constant in all scores, `value` of one that b_O takes from the stream again: both leave errors
-    behind that are far larger than the rounding of what comes after. `mlp` is the size of its weights.
+    behind that are far larger than the rounding of what comes after. So does `inner`, a part of the values that W_O takes out again. `mlp`
+    is the size of its weights.
     """
     rng = np.random.default_rng(seed)
     v, k, e, m = 3, 3, 5, 7
@@ -125,6 +126,9 @@ def mirrored_network(seed, *, act=None, norm=None, score=1.0, value=1.0, mlp=1.0
     W_Q, W_K, W_V, W_O = draw(d, e), draw(d, e), draw(d, e), draw(e, d)
     b_Q, b_K, b_V = draw(e), draw(e) * np.float32(score), draw(e) * np.float32(value)
     W_O[:, 1:] = 0
+    if inner:
+        W_V[:, 0] *= np.float32(inner)
+        W_V[:, 1], b_V[1], W_O[1, 0] = W_V[:, 0], b_V[0], -W_O[0, 0]
     b_O = np.zeros(d, np.float32)
     b_O[:2] = -(b_V.astype(np.float64) @ W_O[:, 0])
     W_in, W_out, own = draw(d, m) * np.float32(mlp), draw(m, d) * np.float32(mlp), rng.permutation(m)

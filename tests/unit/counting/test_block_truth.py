@@ -106,7 +106,7 @@ def test_every_rounding_counts():
             )
 
 
-@pytest.mark.parametrize("sizes", [{}, {"score": 1e6}, {"value": 1e6}, {"mlp": 1e3}, {"value": 1e6, "mlp": 1e2}], ids=str)
+@pytest.mark.parametrize("sizes", [{}, {"score": 1e6}, {"value": 1e6}, {"mlp": 1e3}, {"value": 1e6, "mlp": 1e2}, {"inner": 1e9}], ids=str)
 @pytest.mark.parametrize("norm", [None, *NormKind])
 @pytest.mark.parametrize("act", [None, *Activation])
 def test_exact_ties_that_float64_computes_in_two_ways(act, norm, sizes):
