@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from compactproofs.arrays.rounding import round_down, round_up
-from compactproofs.counting.brute_force import SHARED_KEY, Progress, brute_force
+from compactproofs.counting.brute_force import SHARED_KEY, brute_force
 from compactproofs.counting.clopper_pearson import clopper_pearson
+from compactproofs.counting.outcome import Progress
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import TaskError
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
 from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask, check_fits, task_for
 from compactproofs.version import __version__
@@ -66,7 +67,7 @@ class Accuracy:
 
 
 def accuracy(
-    weights: Weights,
+    weights: Model,
     task: AbstractTask | None = None,
     *,
     samples: int | None = None,

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Literal
 
 from compactproofs.cores import available_cores
-from compactproofs.counting.brute_force import Progress
+from compactproofs.counting.outcome import Progress
 from compactproofs.errors import InfeasibleError, StrategyError, UnsupportedError
 from compactproofs.model.kinds import Model
 from compactproofs.proof import Proof

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from command import COMMAND, inside, refused, run
 from compactproofs.cli.output import NormalizationOption
 from compactproofs.model.config import NORMALIZATIONS
 from models import random_weights
+from random_networks import random_network
 
 
 @pytest.fixture
@@ -37,6 +39,23 @@ def test_accuracy_json_is_alone_on_standard_output(small_model):
     assert data["total"] == "125" and data["method"] == "brute-force" and data["undecided"] == 0
     assert data["interval"][0] <= data["accuracy"] <= data["interval"][1]
     assert int(data["correct"]) == cp.accuracy(random_weights(0)).correct
+
+
+def test_accuracy_of_a_whole_block(tmp_path):
+    network = random_network(20, act="gelu", norm_final="LN")
+    cp.save(network, tmp_path / "block.safetensors")
+    data = json.loads(run("accuracy", tmp_path / "block.safetensors", "--json", "-").stdout)
+    assert (int(data["correct"]), data["method"], data["total"]) == (cp.accuracy(network).correct, "brute-force", "64")
+    assert "Clopper-Pearson" in run("accuracy", tmp_path / "block.safetensors", "--samples", 500).stdout
+
+
+def test_accuracy_says_what_stays_undecided(tmp_path, monkeypatch):
+    network = random_network(11, norm_1="LN", eps=0.0, positions=False)
+    W_E = np.array(network.W_E)
+    W_E[2] = 1.0  # a norm of nothing
+    cp.save(replace(network, W_E=W_E), tmp_path / "block.safetensors")
+    text = run("accuracy", tmp_path / "block.safetensors").stdout
+    assert "accuracy at least" in text and "37 stay undecided" in text and "exactly" not in text
 
 
 def test_accuracy_by_sampling():

@@ -1,4 +1,7 @@
-"""The three meanings of running a proof, as objects: make an array of the right kind, then run the same numpy code."""
+"""The meanings of running a proof, as objects: make an array of the right kind, then run the same numpy code.
+
+Functions that are not numpy's, and constants that are not floating-point numbers, come from the object too.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,19 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from math import erf, pi
 from typing import Any
 
 import numpy as np
 
+from compactproofs.arrays import elementary, interval
+from compactproofs.arrays.ball import Ball
 from compactproofs.arrays.interval import Comparison, Interval
 from compactproofs.arrays.phantom import FlopCounter, Phantom
-from compactproofs.arrays.rounding import inverse_sqrt_enclosure
+from compactproofs.arrays.rounding import inverse_sqrt_enclosure, round_down, round_up
+
+_TURN_BITS = 128
+"""Digits to which cosines and sines are known before they are rounded to float64."""
 
 
 class AbstractArithmetic(ABC):
@@ -26,9 +35,32 @@ class AbstractArithmetic(ABC):
     def inverse_sqrt(self, square: Fraction) -> Any:
         """1 / sqrt(square), as a scalar to multiply by."""
 
-    @abstractmethod
-    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> Any:
-        """An array of constants that lie between these."""
+    def number(self, value: Fraction) -> Any:
+        """A rational number, as a scalar."""
+        raise TypeError(f"{type(self).__name__} has no rational numbers")
+
+    def pi(self) -> Any:
+        """pi, as a scalar."""
+        raise TypeError(f"{type(self).__name__} has no pi")
+
+    def turns(self, n: int, base: float, half: int) -> tuple[Any, Any]:
+        """Cosines and sines of the angles i / base^(j / half), (n, half) each."""
+        raise TypeError(f"{type(self).__name__} has no cosines")
+
+    def sqrt(self, x: Any) -> Any:
+        return np.sqrt(x)
+
+    def relu(self, x: Any) -> Any:
+        """max(x, 0)"""
+        return np.maximum(x, 0.0)
+
+    def sigmoid(self, x: Any) -> Any:
+        """1 / (1 + exp(-x))"""
+        return 1.0 / (1.0 + np.exp(-x))
+
+    def erf(self, x: Any) -> Any:
+        """The error function."""
+        raise TypeError(f"{type(self).__name__} has no error function")
 
     def step(self, name: str) -> AbstractContextManager[None]:
         """Name a part of the proof; only counting FLOPs takes notice."""
@@ -50,8 +82,22 @@ class Float64(AbstractArithmetic):
     def inverse_sqrt(self, square: Fraction) -> float:
         return float(float(square) ** -0.5)
 
-    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return np.asarray(lower / 2 + upper / 2)
+    def number(self, value: Fraction) -> float:
+        return float(value)
+
+    def pi(self) -> float:
+        return pi
+
+    def turns(self, n: int, base: float, half: int) -> tuple[np.ndarray, np.ndarray]:
+        angles = np.arange(n)[:, None] / float(base) ** (np.arange(half) / half)
+        return np.cos(angles), np.sin(angles)
+
+    def sigmoid(self, x: np.ndarray) -> np.ndarray:
+        e = np.exp(-np.abs(x))
+        return np.asarray(np.where(x >= 0, 1.0, e) / (1.0 + e))
+
+    def erf(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.frompyfunc(erf, 1, 1)(x), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -65,8 +111,53 @@ class Rigorous(AbstractArithmetic):
         lower, upper = inverse_sqrt_enclosure(square)
         return Interval(np.asarray(lower), np.asarray(upper))
 
-    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> Interval:
-        return Interval(lower, upper)
+    def number(self, value: Fraction) -> Interval:
+        return Interval(np.asarray(round_down(value)), np.asarray(round_up(value)))
+
+    def pi(self) -> Interval:
+        return _rounded(np.array([elementary.pi(_TURN_BITS)], dtype=object))[0]
+
+    def turns(self, n: int, base: float, half: int) -> tuple[Interval, Interval]:
+        cosines, sines = _turns(n, base, half, _TURN_BITS)
+        return _rounded(cosines), _rounded(sines)
+
+    def erf(self, x: Interval) -> Interval:
+        return interval.erf(x)
+
+
+@dataclass(frozen=True)
+class Balls(AbstractArithmetic):
+    """Integers over 2^bits with an error: the result is a theorem, as precise as one likes."""
+
+    bits: int
+
+    def array(self, values: np.ndarray) -> Ball:
+        return Ball.exact(values, self.bits)
+
+    def inverse_sqrt(self, square: Fraction) -> Ball:
+        return self.sqrt(Ball.enclosing(1 / square, self.bits))
+
+    def number(self, value: Fraction) -> Ball:
+        return Ball.enclosing(value, self.bits)
+
+    def pi(self) -> Ball:
+        return Ball(np.array(elementary.pi(self.bits), dtype=object), 1, self.bits)
+
+    def turns(self, n: int, base: float, half: int) -> tuple[Ball, Ball]:
+        cosines, sines = _turns(n, base, half, self.bits)
+        return Ball(cosines, 3, self.bits), Ball(sines, 3, self.bits)
+
+    def sqrt(self, x: Ball) -> Ball:
+        return x.sqrt()
+
+    def relu(self, x: Ball) -> Ball:
+        return x.relu()
+
+    def sigmoid(self, x: Ball) -> Ball:
+        return x.sigmoid()
+
+    def erf(self, x: Ball) -> Ball:
+        return x.erf()
 
 
 @dataclass(frozen=True)
@@ -82,9 +173,13 @@ class Counting(AbstractArithmetic):
         del square
         return Phantom((), self.counter)
 
-    def enclosed(self, lower: np.ndarray, upper: np.ndarray) -> Phantom:
-        del upper
-        return Phantom(lower.shape, self.counter)
+    def number(self, value: Fraction) -> Phantom:
+        del value
+        return Phantom((), self.counter)
+
+    def turns(self, n: int, base: float, half: int) -> tuple[Phantom, Phantom]:
+        del base
+        return Phantom((n, half), self.counter), Phantom((n, half), self.counter)
 
     def step(self, name: str) -> AbstractContextManager[None]:
         return self.counter.step(name)
@@ -100,3 +195,22 @@ def certain(condition: Any) -> np.ndarray:
     if isinstance(condition, Phantom):
         return np.ones(condition.shape, dtype=bool)
     return np.asarray(condition, dtype=bool)
+
+
+def _turns(n: int, base: float, half: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integers within three units of 2^-bits of the cosines and sines of i / base^(j / half).
+
+    The power is known to one unit of 2^-(bits + g), its multiple by i < 2^g to one unit of 2^-bits; cutting that off costs another, and the
+    functions err by one more.
+    """
+    g = n.bit_length()
+    powers = [elementary.inverse_power(Fraction(base), Fraction(j, half), bits + g) for j in range(half)]
+    found = np.array([[elementary.cos_sin((i * power) >> g, bits) for power in powers] for i in range(n)], dtype=object)
+    return found[..., 0], found[..., 1]
+
+
+def _rounded(values: np.ndarray) -> Interval:
+    """Enclosures of numbers that are within three units of these, in units of 2^-_TURN_BITS."""
+    lower = [round_down(Fraction(x - 3, 2**_TURN_BITS)) for x in values.flat]
+    upper = [round_up(Fraction(x + 3, 2**_TURN_BITS)) for x in values.flat]
+    return Interval(np.reshape(lower, values.shape), np.reshape(upper, values.shape))

@@ -24,6 +24,7 @@ from compactproofs.notices import compiling_begins
 FILES = (
     "arrays/compiling.py",
     "bounds/pairs.py",
+    "counting/block_kernels.py",
     "counting/classes.py",
     "counting/count_up.py",
     "counting/grid.py",
@@ -38,13 +39,16 @@ FILES = (
 )
 """Files of the package with compiled functions, and this one."""
 
+CONSTANTS = ("arrays/elementary.py", "arrays/error_function.py", "arrays/exponential.py", "form/block_evaluation.py")
+"""Files with numbers that are compiled into such functions."""
+
 
 @cache
 def fingerprint() -> str:
-    """A hash of all compiled functions' sources."""
+    """A hash of all compiled functions' sources, and of the constants in them."""
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for name in FILES:
+    for name in (*FILES, *CONSTANTS):
         digest.update((package / name).read_bytes())
     return digest.hexdigest()
 

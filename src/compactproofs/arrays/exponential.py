@@ -25,10 +25,10 @@ from jaxtyping import Float
 RELATIVE_ERROR = 2.0**-46
 """Proven bound on the relative error of the reduced polynomial, before scaling."""
 
-_LN2_HIGH = float.fromhex("0x1.62e42fefa0000p-1")
-_LN2_LOW = float.fromhex("0x1.cf79abc9e3b3ap-40")
-_INVERSE_LN2 = float.fromhex("0x1.71547652b82fep+0")
-_COEFFICIENTS = tuple(1.0 / factorial(j) for j in range(13, -1, -1))
+LN2_HIGH = float.fromhex("0x1.62e42fefa0000p-1")
+LN2_LOW = float.fromhex("0x1.cf79abc9e3b3ap-40")
+INVERSE_LN2 = float.fromhex("0x1.71547652b82fep+0")
+POLYNOMIAL = tuple(1.0 / factorial(j) for j in range(13, -1, -1))
 _CLIP = 800.0
 
 
@@ -73,9 +73,9 @@ def exp_upper(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
 def _reduced(x: Float[np.ndarray, "..."]) -> tuple[np.ndarray, np.ndarray]:
     """Polynomial value and power of two with exp(clip(x)) = value * 2^power up to RELATIVE_ERROR."""
     clipped = np.clip(np.asarray(x, dtype=np.float64), -_CLIP, _CLIP)
-    n = np.rint(clipped * _INVERSE_LN2)
-    r = (clipped - n * _LN2_HIGH) - n * _LN2_LOW
-    value = np.full_like(r, _COEFFICIENTS[0])
-    for coefficient in _COEFFICIENTS[1:]:
+    n = np.rint(clipped * INVERSE_LN2)
+    r = (clipped - n * LN2_HIGH) - n * LN2_LOW
+    value = np.full_like(r, POLYNOMIAL[0])
+    for coefficient in POLYNOMIAL[1:]:
         value = value * r + coefficient
     return np.asarray(value), np.where(np.isnan(n), 0, n).astype(np.int32)

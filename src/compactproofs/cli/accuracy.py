@@ -45,7 +45,7 @@ def accuracy(
     """Measure accuracy over all inputs, exactly, by brute force; or in a sample where there are too many.
 
     Exact means exact: a sequence counts as correct if the right output has strictly the largest logit over the real numbers. Margins that
-    float64 cannot decide are decided again in exact arithmetic.
+    float64 cannot decide are decided again in exact arithmetic; what even that leaves open (an exact tie behind an MLP) is said.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.measuring import accuracy as measure
@@ -70,6 +70,8 @@ def accuracy(
     if result.method == "sampling":
         output.say(f"accuracy about {result.accuracy:.6f}: {result.correct} of {result.total} sampled sequences are right")
         output.say(f"{100 * result.confidence:g} % Clopper-Pearson interval: [{result.interval[0]:.6f}, {result.interval[1]:.6f}]")
+    elif result.undecided:
+        output.say(f"accuracy at least {result.accuracy:.8f}: {result.correct} of {result.total} sequences are right for certain")
     else:
         output.say(f"accuracy {result.accuracy:.8f}, exactly {result.correct} of {result.total} sequences")
     details = f"{result.seconds:.2f} s; {result.decided_exactly} sequences needed exact arithmetic"

@@ -31,7 +31,7 @@ from compactproofs.cli.output import (
 from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
-    from compactproofs.model.weights import Weights
+    from compactproofs.model.kinds import Model
     from compactproofs.proof import Proof
     from compactproofs.strategies.base import AbstractStrategy
     from compactproofs.tasks import AbstractTask
@@ -182,7 +182,7 @@ def _chosen(names: list[str], every: bool, family: str | None, variant: str | No
     return chosen
 
 
-def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Weights, task: AbstractTask) -> list[AbstractStrategy]:
+def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Model, task: AbstractTask) -> list[AbstractStrategy]:
     from compactproofs.errors import StrategyError
     from compactproofs.strategies.lengths import length_by_sizes
 
@@ -240,7 +240,7 @@ def _show(output: Output, proofs: list[Proof]) -> None:
             output.say(f"best, {best.label}: {best.theorem}")
 
 
-def _show_truth(output: Output, proofs: list[Proof], weights: Weights, task: AbstractTask) -> None:
+def _show_truth(output: Output, proofs: list[Proof], weights: Model, task: AbstractTask) -> None:
     """The accuracy to compare with: exact if brute force is among the proofs or quick, else a sample."""
     from compactproofs.errors import InfeasibleError
     from compactproofs.measuring import accuracy

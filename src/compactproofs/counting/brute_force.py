@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
 
@@ -13,11 +13,14 @@ import numpy as np
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.budget import Budget, in_threads
 from compactproofs.cores import available_cores
-from compactproofs.counting import kernels
+from compactproofs.counting import block_truth, kernels
 from compactproofs.counting.choices import Choices
 from compactproofs.counting.exact_sign import ExactNetwork
+from compactproofs.counting.outcome import PATIENCE, ExactCount, Progress, duration
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import Evaluation, prepare
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.tasks import AbstractTask, check_fits
 
@@ -29,26 +32,6 @@ SHARED_KEY = "brute force"
 
 _COMPARISONS_PER_CALL = 2**27
 
-_PATIENCE = 1.2
-"""Brute force may take so many times the time allowed before it is given up; it is not started if it is expected to take longer."""
-
-Progress = Callable[[int, int], None]
-"""Called with (sequences done, sequences in all)."""
-
-
-@dataclass(frozen=True)
-class ExactCount:
-    """The outcome of evaluating every sequence (or every sample of a batch)."""
-
-    correct: int
-    """Sequences on which the label's logit is strictly the largest: a fact over the reals."""
-    total: int
-    """Sequences evaluated."""
-    undecided: int
-    """Sequences left undecided; 0 unless a model has an enormous number of near ties."""
-    decided_exactly: int
-    """Sequences whose float64 margin was within the rounding bound and that exact arithmetic decided."""
-
 
 @dataclass(frozen=True)
 class _Call:
@@ -58,7 +41,7 @@ class _Call:
 
 
 def brute_force(
-    weights: Weights,
+    weights: Model,
     task: AbstractTask,
     *,
     seconds: float | None = None,
@@ -82,6 +65,8 @@ def brute_force(
         stop: set by whoever wants it to end soon, with `InfeasibleError`.
     """
     check_fits(task, weights)
+    if isinstance(weights, Network):
+        return block_truth.brute_force(weights, task, seconds=seconds, threads=threads, progress=progress, stop=stop)
     evaluation, choices = prepare(weights), Choices.of(task)
     if choices.last < 0:  # only the query can be chosen
         return decide(weights, task, evaluation, np.array([choices.sequence(0, query) for query in choices.queries], dtype=np.int64))
@@ -105,7 +90,7 @@ def brute_force(
             found, missing = _count(call, task, evaluation, choices, buffer)
         return found, missing, buffer[:missing]
 
-    budget = Budget(None if seconds is None else _PATIENCE * seconds, stop)
+    budget = Budget(None if seconds is None else PATIENCE * seconds, stop)
     for call, (found, missing, codes) in in_threads(run, _calls(choices, weights.d_vocab_out), budget, threads):
         correct += found
         room = max(0, MAX_EXACT_DECISIONS - len(uncertain))
@@ -186,13 +171,3 @@ def _decide_exactly(weights: Weights, task: AbstractTask, sequences: np.ndarray,
     ]
     undecided = verdicts.count(None)
     return ExactCount(verdicts.count(True), len(verdicts), undecided, len(verdicts) - undecided)
-
-
-def duration(seconds: float) -> str:
-    """A duration a person can grasp."""
-    if seconds == math.inf:
-        return "more than 1e300 years"
-    for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} seconds"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from compactproofs.budget import Budget, in_threads
-from compactproofs.counting.brute_force import ExactCount, Progress, decide, duration
+from compactproofs.counting import block_truth
+from compactproofs.counting.brute_force import decide
 from compactproofs.counting.choices import Choices
+from compactproofs.counting.outcome import ExactCount, Progress, duration
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import prepare
-from compactproofs.model.weights import Weights
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.tasks import AbstractTask, check_fits
 
 _BATCH = 2**16
@@ -19,7 +22,7 @@ _ENOUGH = 0.5
 
 
 def sample(
-    weights: Weights,
+    weights: Model,
     task: AbstractTask,
     samples: int,
     *,
@@ -37,6 +40,8 @@ def sample(
     check_fits(task, weights)
     if samples < 1:
         raise ValueError(f"samples={samples} must be at least 1")
+    if isinstance(weights, Network):
+        return block_truth.sample(weights, task, samples, seed=seed, seconds=seconds, threads=threads, progress=progress)
     evaluation, choices = prepare(weights), Choices.of(task)
 
     def run(batch: int) -> ExactCount:

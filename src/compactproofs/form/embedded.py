@@ -22,9 +22,10 @@ from jaxtyping import Float
 from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import AbstractArithmetic, Counting
 from compactproofs.errors import UnsupportedError
+from compactproofs.form.block import normed
 from compactproofs.form.rotary import turned
 from compactproofs.model.kinds import Model
-from compactproofs.model.network import Network, Norm, NormKind
+from compactproofs.model.network import Network, NormKind
 
 
 @dataclass(frozen=True)
@@ -124,14 +125,13 @@ def _of_network(network: Network, arithmetic: AbstractArithmetic) -> Embedded:
     positions = None
     with arithmetic.once("embeddings"):
         if network.W_pos is None:
-            x = T["W_E"][None]
-            rows, stream = normed(x, network.norm_1).reshape(-1, d), x[-1]
+            rows, stream = normed(network.norm_1, T["W_E"], arithmetic), T["W_E"]
         elif separable:
             centre = arithmetic.array(position_centre(network))
             rows, positions, stream = T["W_E"] + centre, T["W_pos"] - centre, T["W_E"] + T["W_pos"][-1]
         else:
-            x = T["W_E"][None] + T["W_pos"][:, None]
-            rows, stream = normed(x, network.norm_1).reshape(-1, d), x[-1]
+            x = (T["W_E"][None] + T["W_pos"][:, None]).reshape(-1, d)
+            rows, stream = normed(network.norm_1, x, arithmetic), x[-network.d_vocab :]
         queries = stream if separable else rows[-network.d_vocab :]
         stream = stream + T["b_O"] if network.b_O is not None else stream
     if any(name in T for name in ("b_Q", "b_K", "b_V")):
@@ -141,26 +141,16 @@ def _of_network(network: Network, arithmetic: AbstractArithmetic) -> Embedded:
     keys = rows
     if network.rotary is not None:
         with arithmetic.step("rotary positions"):
-            own = (rows @ W_K).reshape(-1, network.d_vocab, network.d_head)
-            queries = turned((queries @ W_Q)[None], network.rotary, [k - 1], arithmetic)[0]
-            keys = turned(own, network.rotary, list(range(k)), arithmetic).reshape(-1, network.d_head)
+            places, own = np.repeat(np.arange(k), network.d_vocab), rows @ W_K
+            own = own if own.shape[0] == len(places) else np.concatenate([own] * k, axis=0)
+            keys = turned(own, network.rotary, places, arithmetic)
+            queries = turned(queries @ W_Q, network.rotary, places[-network.d_vocab :], arithmetic)
             W_Q = W_K = arithmetic.array(np.eye(network.d_head))
     W_U = _readout(network, T)
     if network.b_U is not None and network.norm_final is None:
         W_U, stream = _above(W_U, T["b_U"], arithmetic), _beside(stream, 1.0, arithmetic)
     recency = None if network.alibi is None else arithmetic.array(-np.arange(k - 1, -1, -1) * 2.0 ** -network.alibi[0])
     return Embedded(queries, keys, rows, positions, W_Q, W_K, W_V, W_O, stream, W_U, network.score_divisor_squared, k, recency)
-
-
-def normed(x: Any, norm: Norm | None) -> Any:
-    """A norm over the last axis."""
-    if norm is None:
-        return x
-    if norm.kind is NormKind.LN:
-        x = x - x.mean(axis=-1)[..., None]
-    x = x / np.sqrt((x * x).mean(axis=-1) + norm.eps)[..., None]
-    x = x if norm.weight is None else x * norm.weight.astype(np.float64)
-    return x if norm.bias is None else x + norm.bias.astype(np.float64)
 
 
 def _readout(network: Network, T: dict[str, Any]) -> Any:

@@ -101,10 +101,10 @@ def activated(act: Activation, y: np.ndarray) -> np.ndarray:
     """What neurons answer to their inputs."""
     match act:
         case Activation.RELU:
-            return np.maximum(y, 0)
+            return np.asarray(np.maximum(y, 0))
         case Activation.GELU:
-            erf = np.frompyfunc(math.erf, 1, 1)
-            return np.asarray(y * (1 + erf(y / math.sqrt(2)).astype(y.dtype)) / 2)
+            erf = np.asarray(np.frompyfunc(math.erf, 1, 1)(y / math.sqrt(2)), dtype=y.dtype)
+            return np.asarray(y * (1 + erf) / 2)
         case Activation.GELU_TANH:
             return np.asarray(y * (1 + np.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3))) / 2)
         case Activation.SILU:

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Any, ClassVar
 
 from compactproofs.budget import Budget
-from compactproofs.counting.brute_force import Progress
+from compactproofs.counting.outcome import Progress
 from compactproofs.errors import StrategyError, UnsupportedError
 from compactproofs.ledger.inspect import proven_by_query, unproven_by_query
 from compactproofs.ledger.ledger import Ledger

@@ -68,7 +68,7 @@ def test_exp_keeps_the_shape(shape):
 def test_reduction_constants_are_what_the_proof_says():
     from compactproofs.arrays import exponential
 
-    assert Fraction(exponential._LN2_HIGH).numerator.bit_length() <= 40
+    assert Fraction(exponential.LN2_HIGH).numerator.bit_length() <= 40
     ctx.prec = 200
-    error = arb(2).log() - arb(exponential._LN2_HIGH) - arb(exponential._LN2_LOW)
+    error = arb(2).log() - arb(exponential.LN2_HIGH) - arb(exponential.LN2_LOW)
     assert abs(error) < arb(fmpq(1, 2**92))

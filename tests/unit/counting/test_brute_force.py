@@ -5,7 +5,8 @@ import pytest
 
 import oracle
 from compactproofs.counting import brute_force as module
-from compactproofs.counting.brute_force import ExactCount, brute_force, decide
+from compactproofs.counting.brute_force import brute_force, decide
+from compactproofs.counting.outcome import ExactCount
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import prepare
