@@ -4,28 +4,41 @@ from itertools import product
 
 from flint import arb, ctx
 
-PRECISION = 600
+PRECISION = 1000
 
 
 def logits(network, tokens):
-    """Logits at the last position as balls of 600 bits, straight from the definition in `model.network`."""
+    """Logits at the last position as balls, straight from the definition in `model.network`; None if a norm divides by what may be zero."""
     previous, ctx.prec = ctx.prec, PRECISION
     try:
         return _logits(network, tokens)
+    except ZeroDivisionError:
+        return None
     finally:
         ctx.prec = previous
 
 
 def is_correct(network, tokens, label):
-    """True if the label's logit is certainly strictly largest; at 600 bits, what is not certain is taken for a tie, hence wrong."""
+    """Three answers: True, False, or None where even these balls cannot tell: an exact tie, or a norm of nothing."""
     values = logits(network, tokens)
-    return all(values[o] < values[label] for o in range(len(values)) if o != label)
+    if values is None or not all(x.is_finite() for x in values):
+        return None
+    others = [x for o, x in enumerate(values) if o != label]
+    if all(x < values[label] for x in others):
+        return True
+    return False if any(x > values[label] for x in others) else None
+
+
+def bounds(network, label_of=max, sequences=None):
+    """The least and the largest number of correct sequences."""
+    sequences = product(range(network.d_vocab), repeat=network.n_ctx) if sequences is None else sequences
+    answers = [is_correct(network, tokens, label_of(tokens)) for tokens in sequences]
+    return answers.count(True), answers.count(True) + answers.count(None)
 
 
 def count_correct(network, sequences=None, label_of=max):
-    """How many of all (or these) sequences the network answers correctly."""
-    sequences = product(range(network.d_vocab), repeat=network.n_ctx) if sequences is None else sequences
-    return sum(is_correct(network, tokens, label_of(tokens)) for tokens in sequences)
+    """How many of all (or these) sequences the network answers correctly; ties are wrong."""
+    return bounds(network, label_of, sequences)[0]
 
 
 def _logits(network, tokens):
@@ -69,6 +82,8 @@ def _normed(x, norm, T, name):
         mean = sum(x, arb(0)) / len(x)
         x = [y - mean for y in x]
     size = (sum((y * y for y in x), arb(0)) / len(x) + arb(norm.eps)).sqrt()
+    if not size > 0:
+        raise ZeroDivisionError
     x = [y / size for y in x]
     weight, bias = T.get(f"{name}.weight"), T.get(f"{name}.bias")
     return _plus(x if weight is None else [a * b for a, b in zip(x, weight, strict=True)], bias)
@@ -88,7 +103,7 @@ def _turned(x, i, rotary):
 def _activated(act, y):
     match act:
         case "relu":
-            return y if y > 0 else arb(0) if y <= 0 else y.max(0)
+            return (y + abs(y)) / 2
         case "gelu":
             return y * (1 + (y / arb(2).sqrt()).erf()) / 2
         case "gelu_new":

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-import block_oracle
 import compactproofs as cp
+import network_oracle
 from compactproofs.counting import block_kernels, block_truth, exact_block
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.counting.kernels import CORRECT, UNCERTAIN, WRONG
@@ -42,7 +42,7 @@ def decided_in_float64(network):
 def test_brute_force_counts_what_the_referee_counts(seed):
     network = random_network(seed, scale=(0.3, 1.0, 3.0)[seed % 3])
     count = brute_force(network, task_for(network))
-    assert (count.correct, count.correct + count.undecided) == block_oracle.bounds(network)
+    assert (count.correct, count.correct + count.undecided) == network_oracle.bounds(network)
     assert (count.total, count.undecided) == (64, 0)
     assert count.decided_exactly == 0 or seed % 3 == 2  # attention scores of a thousand and more
 
@@ -51,7 +51,7 @@ def test_brute_force_counts_what_the_referee_counts(seed):
 def test_awkward_networks_too_and_no_verdict_of_the_kernel_is_ever_wrong(name, network):
     verdicts, labels = decided_in_float64(network)
     pairs = zip(all_sequences(network).tolist(), labels.tolist(), strict=True)
-    truths = [block_oracle.is_correct(network, row, label) for row, label in pairs]
+    truths = [network_oracle.is_correct(network, row, label) for row, label in pairs]
     fits = {True: (CORRECT, UNCERTAIN), False: (WRONG, UNCERTAIN), None: (WRONG, UNCERTAIN)}
     assert all(verdict in fits[truth] for verdict, truth in zip(verdicts.tolist(), truths, strict=True))
     count = brute_force(network, task_for(network))
@@ -84,7 +84,7 @@ def test_logits_are_within_their_error(name, network):
     for row, values, error in zip(sequences.tolist(), logits.tolist(), errors.tolist(), strict=True):
         if error < np.inf:
             assert all(
-                abs(arb(value) - truth) <= arb(error) for value, truth in zip(values, block_oracle.logits(network, row), strict=True)
+                abs(arb(value) - truth) <= arb(error) for value, truth in zip(values, network_oracle.logits(network, row), strict=True)
             )
     if name.startswith("seed"):
         assert (errors < 1e-6).all()
@@ -102,7 +102,7 @@ def test_every_rounding_counts():
         logits, errors = evaluated(network, sequences)
         for row, values, error in zip(sequences.tolist(), logits.tolist(), errors.tolist(), strict=True):
             assert all(
-                abs(arb(value) - truth) <= arb(error) for value, truth in zip(values, block_oracle.logits(network, row), strict=True)
+                abs(arb(value) - truth) <= arb(error) for value, truth in zip(values, network_oracle.logits(network, row), strict=True)
             )
 
 
@@ -131,7 +131,7 @@ def test_a_norm_of_nothing_but_rounding_decides_nothing():
         network = replace(network, norm_final=Norm(NormKind.LN, 0.0, weight, bias), W_U=np.array([[3, 2, 1], [0, 0, 0]], np.float32))
         verdicts, _ = decided_in_float64(network)
         assert (verdicts == UNCERTAIN).all()
-        assert block_oracle.is_correct(network, (0, 0, 0), 0) is None
+        assert network_oracle.is_correct(network, (0, 0, 0), 0) is None
 
 
 def test_weights_of_attention_that_are_subnormal_decide_nothing():
@@ -143,10 +143,10 @@ def test_weights_of_attention_that_are_subnormal_decide_nothing():
         "EU": np.zeros((3, 3)),
     }
     network = as_network(weights_from_tables(**tables))
-    assert brute_force(network, task_for(network)).correct == block_oracle.bounds(network)[0]
+    assert brute_force(network, task_for(network)).correct == network_oracle.bounds(network)[0]
     verdicts, labels = decided_in_float64(network)
     for row, label, verdict in zip(all_sequences(network).tolist(), labels.tolist(), verdicts.tolist(), strict=True):
-        assert verdict == UNCERTAIN or (verdict == CORRECT) == bool(block_oracle.is_correct(network, row, label))
+        assert verdict == UNCERTAIN or (verdict == CORRECT) == bool(network_oracle.is_correct(network, row, label))
 
 
 @pytest.mark.parametrize("act", list(Activation))
@@ -158,7 +158,7 @@ def test_neurons_are_as_precise_as_claimed(act):
     previous, ctx.prec = ctx.prec, 3000
     for value in y.tolist():
         found = block_kernels.activate(_ACTIVATIONS[act], value)
-        truth = block_oracle._act(str(act), arb(value))
+        truth = network_oracle._activated(str(act), arb(value))
         assert abs(arb(found) - truth) <= arb(2) ** -43 * abs(arb(value)) + arb(2) ** -1000 * (1 + abs(arb(value)))
     ctx.prec = previous
 
@@ -185,7 +185,7 @@ def test_the_last_word_is_right_and_has_limits():
     network = replace(network, W_E=W_E)
     for row in all_sequences(network).tolist():
         answer = exact_block.is_correct(network, row, max(row))
-        assert answer == block_oracle.is_correct(network, row, max(row))
+        assert answer == network_oracle.is_correct(network, row, max(row))
         assert answer is not None or 2 in row
     count = brute_force(network, task_for(network))
     assert count.undecided == 64 - 27
@@ -201,7 +201,7 @@ def test_exact_ties_stay_undecided():
     network = replace(network, W_U=W_U, W_E=W_E, W_O=W_O, W_pos=None, mlp=Mlp(network.mlp.W_in, W_out, "relu"))
     count = brute_force(network, task_for(network))
     sequences = [row for row in product(range(4), repeat=3) if max(row) < 2]
-    tied = [row for row in sequences if block_oracle.is_correct(network, row, max(row)) is None]
+    tied = [row for row in sequences if network_oracle.is_correct(network, row, max(row)) is None]
     assert tied and count.undecided == len(tied)
 
 
@@ -211,7 +211,7 @@ def test_every_task(kind, act):
     network = random_network(13, act=act, sizes=(3, 4, 5, 2, 2, 7, 6), norm_final=None, norm_2=None)
     task = Named(kind, 4, 3)
     count = brute_force(network, task)
-    assert (count.correct, count.undecided) == (block_oracle.bounds(network, lambda x: task.label_of(list(x)))[0], 0)
+    assert (count.correct, count.undecided) == (network_oracle.bounds(network, lambda x: task.label_of(list(x)))[0], 0)
 
 
 @pytest.mark.parametrize("sizes", [(6, 1, 3, 2, 2, 4, 7), (6, 2, 3, 4, 2, 5, 8), (2, 6, 3, 2, 2, 4, 5), (1, 3, 2, 4, 1, 5, 2)])
@@ -219,7 +219,7 @@ def test_every_length(sizes):
     for act in (None, Activation.GELU_TANH):
         network = random_network(14, sizes=sizes, act=act)
         count = brute_force(network, task_for(network))
-        assert (count.correct, count.undecided) == (block_oracle.bounds(network)[0], 0)
+        assert (count.correct, count.undecided) == (network_oracle.bounds(network)[0], 0)
 
 
 def test_a_vocabulary_that_does_not_fit_into_one_batch():
@@ -262,7 +262,7 @@ def test_tokens_that_are_not_allowed_do_not_count(rows, act):
     network = random_network(16, sizes=(5, 4, 3, 2, 2, 7, 6), act=act)
     task = Restricted(4, 5, rows)
     count = brute_force(network, task)
-    assert (count.correct, count.undecided) == (block_oracle.bounds(network, sequences=product(*rows))[0], 0)
+    assert (count.correct, count.undecided) == (network_oracle.bounds(network, sequences=product(*rows))[0], 0)
     assert count.total == task.total
     few = sample(network, task, 300)
     assert abs(few.correct / 300 - count.correct / count.total) < 0.2
@@ -311,5 +311,5 @@ def test_it_refuses_what_takes_too_long_and_ends_when_asked():
 def test_accuracy_of_a_network():
     network = random_network(20)
     result = cp.accuracy(network)
-    assert result.method == "brute-force" and result.correct == block_oracle.bounds(network)[0]
+    assert result.method == "brute-force" and result.correct == network_oracle.bounds(network)[0]
     assert cp.accuracy(network, samples=100).total == 100

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-import block_oracle
+import network_oracle
 from compactproofs.counting import exact_block
 from compactproofs.counting.exact_block import is_correct, logits, tied_labels
 from random_networks import awkward_networks, random_network
@@ -16,10 +16,10 @@ def test_the_balls_contain_the_referees_logits(seed, bits):
     network = random_network(seed)
     tokens = np.random.default_rng(seed).integers(0, network.d_vocab, size=network.n_ctx).tolist()
     ball, previous = logits(network, tokens, bits), ctx.prec
-    ctx.prec = block_oracle.PRECISION
+    ctx.prec = network_oracle.PRECISION
     try:
         scale = arb(2) ** bits
-        for low, high, truth in zip(ball.lower(), ball.upper(), block_oracle.logits(network, tokens), strict=True):
+        for low, high, truth in zip(ball.lower(), ball.upper(), network_oracle.logits(network, tokens), strict=True):
             assert arb(int(low)) <= truth * scale and truth * scale <= arb(int(high))
     finally:
         ctx.prec = previous
@@ -29,9 +29,9 @@ def test_the_balls_contain_the_referees_logits(seed, bits):
 def test_it_agrees_with_the_referee_on_awkward_networks():
     for _, network in awkward_networks():
         tokens = [3, 0, 2][-network.n_ctx :]
-        assert is_correct(network, tokens, 3) in (block_oracle.is_correct(network, tokens, 3), False)
-        right = int(np.argmax([float(x.mid()) for x in block_oracle.logits(network, tokens)]))
-        assert is_correct(network, tokens, right) == block_oracle.is_correct(network, tokens, right)
+        assert is_correct(network, tokens, 3) in (network_oracle.is_correct(network, tokens, 3), False)
+        right = int(np.argmax([float(x.mid()) for x in network_oracle.logits(network, tokens)]))
+        assert is_correct(network, tokens, right) == network_oracle.is_correct(network, tokens, right)
 
 
 def test_precision_is_raised_until_it_suffices(monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-import block_oracle
+import network_oracle
 from compactproofs.arrays.arithmetic import Balls, Counting, Float64, Rigorous
 from compactproofs.arrays.phantom import FlopCounter
 from compactproofs.form.block import block_numbers, readout
@@ -60,7 +60,7 @@ def test_an_interval_readout_contains_the_referees_logits(act, kind, post_norm):
     numbers = block_numbers(network, every_token(network), Rigorous())
     logits = readout(network, numbers.base + sum(numbers.values[1:], numbers.values[0]), Rigorous())
     for token in range(network.d_vocab):
-        for o, truth in enumerate(block_oracle.logits(network, (token,))):
+        for o, truth in enumerate(network_oracle.logits(network, (token,))):
             assert arb(logits.lower[token, o]) <= truth and truth <= arb(logits.upper[token, o])
             assert logits.upper[token, o] - logits.lower[token, o] < 1e-9
 
