@@ -12,6 +12,7 @@ from compactproofs.cores import available_cores
 from compactproofs.counting.outcome import Progress
 from compactproofs.errors import InfeasibleError, StrategyError, UnsupportedError
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.proof import Proof
 from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
@@ -136,9 +137,10 @@ def prove_many(
 
 def _theorem(weights: Model, task: AbstractTask, bound: Bound) -> str:
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
+    kind = f" of a network with {weights.described}," if isinstance(weights, Network) else ""
     assumed = f" Assumed about the model: {'; '.join(weights.assumptions)}." if weights.assumptions else ""
     return (
-        f"With the float32 weights of SHA-256 {weights.sha256[:16]}... read as real numbers, at least {bound.correct_at_least}{most} "
+        f"With the float32 weights of SHA-256 {weights.sha256[:16]}...{kind} read as real numbers, at least {bound.correct_at_least}{most} "
         f"of the {task.total_in_words} {task.inputs_in_words} give the right output, {task.title}, "
         f"a strictly larger logit than every other output.{assumed}"
     )

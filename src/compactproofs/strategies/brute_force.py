@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from compactproofs.arrays import FlopCounter
+from compactproofs.arrays.arithmetic import Counting
 from compactproofs.counting.brute_force import SHARED_KEY, brute_force
+from compactproofs.form.block import block_numbers, readout
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.tasks import AbstractTask
 
@@ -55,7 +61,12 @@ class BruteForce(AbstractStrategy):
 
 
 def forward_pass_flops(weights: Model) -> dict[str, int]:
-    """FLOPs of one forward pass as the paper counts them: a (r x n)(n x c) product costs r c (2 n - 1), all positions included."""
+    """FLOPs of one forward pass as the paper counts them: a (r x n)(n x c) product costs r c (2 n - 1), all positions included.
+
+    Of a network of another kind, as executed for the last position.
+    """
+    if isinstance(weights, Network):
+        return _block_flops(weights)
     k, d, h, out = weights.n_ctx, weights.d_model, weights.d_head, weights.d_vocab_out
     return {
         "embedding": k * d,
@@ -66,3 +77,20 @@ def forward_pass_flops(weights: Model) -> dict[str, int]:
         "unembedding": k * out * (2 * d - 1),
         "comparison": out - 1,
     }
+
+
+def _block_flops(network: Network) -> dict[str, int]:
+    counter = FlopCounter()
+    arithmetic = Counting(counter)
+    with arithmetic.step("before attention"):
+        numbers = block_numbers(network, np.zeros((network.n_ctx, 1), dtype=np.int64), arithmetic)
+    with arithmetic.step("attention"):
+        r = numbers.base
+        for scores, values in zip(numbers.scores, numbers.values, strict=True):
+            weights = np.exp(scores - scores.max(axis=1)[:, None])
+            r = r + (weights / weights.sum(axis=1)[:, None]) @ values
+    with arithmetic.step("after attention"):
+        logits = readout(network, r, arithmetic)
+    with arithmetic.step("comparison"):
+        logits.max(axis=1)
+    return dict(counter.steps)
