@@ -183,11 +183,16 @@ def _chosen(names: list[str], every: bool, family: str | None, variant: str | No
 
 
 def _within(chosen: list[AbstractStrategy], max_flops: float, weights: Model, task: AbstractTask) -> list[AbstractStrategy]:
-    from compactproofs.errors import StrategyError
+    from compactproofs.errors import StrategyError, UnsupportedError
     from compactproofs.strategies.lengths import length_by_sizes
 
-    lengths = [length_by_sizes(s, weights, task).flops for s in chosen]
-    kept = [s for s, flops in zip(chosen, lengths, strict=True) if flops <= max_flops]
+    kept, lengths = [], []
+    for strategy in chosen:
+        with suppress(UnsupportedError):
+            lengths.append(length_by_sizes(strategy, weights, task).flops)
+            kept += [strategy] if lengths[-1] <= max_flops else []
+    if not lengths:
+        raise StrategyError("none of these strategies is about networks of this kind; without --max-flops they are listed with the reason")
     if not kept:
         raise StrategyError(f"--max-flops {max_flops:g}: the shortest of these proofs takes {brief_integer(min(lengths))} FLOPs")
     return kept

@@ -136,7 +136,7 @@ def _collected(
 ) -> tuple[list[ModelResults], list[Failure]]:
     """Prove and measure, about one model or all of a folder, and read what was kept."""
     from compactproofs.model.zoo import ZOO_NAMES, resolve, zoo_path
-    from compactproofs.reports.collect import collect, collect_all, report_work
+    from compactproofs.reports.collect import collect, collect_all, default_strategies, report_work
 
     if source not in ZOO_NAMES and Path(source).is_dir():
         with progress_bar("proving", unit="models") as progress:
@@ -145,5 +145,6 @@ def _collected(
     weights = resolve(source, n_heads=told.n_heads, normalization=told.normalization, n_ctx=told.n_ctx)
     output.assumptions(weights.assumptions)
     path = zoo_path(source) if source in ZOO_NAMES else Path(source)
+    work = report_work(seconds, default_strategies(weights), fixed=fixed)
     with progress_bar("proving") as progress:
-        return [collect(weights, path, out, report_work(seconds, fixed=fixed), progress=progress)], []
+        return [collect(weights, path, out, work, progress=progress)], []

@@ -62,7 +62,8 @@ def pareto(models: Sequence[ModelResults]) -> Figure:
         trace = {"type": "scatter", "mode": "lines", "name": "frontier", "line": line, "hoverinfo": "skip"}
         figure["data"].append({**trace, "x": [mark.flops for mark in best], "y": [mark.value for mark in best]})
     sizes = {(model.sizes["n_ctx"], model.sizes["d_vocab"]) for model in models}
-    rows = [row for row in published_for(*min(sizes)) if row.flops is not None] if len(sizes) == 1 else []
+    comparable = len(sizes) == 1 and all(model.of_the_papers_kind for model in models)
+    rows = [row for row in published_for(*min(sizes)) if row.flops is not None] if comparable else []
     if rows:
         figure["data"].append(
             {

@@ -111,7 +111,7 @@ def _pareto(figure: Any, models: list[ModelResults]) -> Any:
     if len(models) == 1:
         frontier_line(axes, marks)
     sizes = {(model.sizes["n_ctx"], model.sizes["d_vocab"]) for model in models}
-    if len(sizes) == 1:
+    if len(sizes) == 1 and all(model.of_the_papers_kind for model in models):
         published_means(axes, min(sizes), lambda row: row.normalized)
     axes.set_ylabel("bound / true accuracy")
     axes.legend(fontsize=7, frameon=False)

@@ -9,6 +9,7 @@ from compactproofs.cores import available_cores
 from compactproofs.errors import ReportError
 from compactproofs.model.config import Told
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.results.models import ModelResults, read_model
 from compactproofs.results.schema import DOCUMENTS, FORMAT
 from compactproofs.results.store import Place, content_of, read_part, require_results, write_part
@@ -24,9 +25,11 @@ Progress = Callable[[int, int], None]
 _SAMPLES = 200_000
 
 
-def default_strategies() -> list[AbstractStrategy]:
-    """All of the paper's strategies, as published and repaired, and the named threshold strategies."""
-    return [s for s in all_strategies(None, "both") if s.family != "threshold" or s.label == s.name]
+def default_strategies(weights: Model | None = None) -> list[AbstractStrategy]:
+    """All of the paper's strategies, as published and repaired, and the named threshold strategies; of a network that the paper's are not
+    about, without them."""
+    named = [s for s in all_strategies(None, "both") if s.family != "threshold" or s.label == s.name]
+    return [s for s in named if s.family in ("brute-force", "threshold")] if isinstance(weights, Network) else named
 
 
 Fixed = tuple[tuple[int, ...], tuple[int, ...]]

@@ -56,7 +56,7 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
     measured = figures.histograms(results.mechanism)
     drawn |= {f"histogram-{name}": figure for name, (_, figure) in measured.items()}
     ablations = figures.ablations(results.mechanism)
-    sections: Sections = [("theorem", "The theorem", _summary(results)), ("length", "Tightness against length", _length())]
+    sections: Sections = [("theorem", "The theorem", _summary(results)), ("length", "Tightness against length", _length([results]))]
     if results.explorer:
         drawn["losses"] = figures.losses(results)
         sections += [
@@ -152,10 +152,12 @@ def _card(title: str, proof: dict[str, Any] | None) -> str:
     )
 
 
-def _length() -> str:
+def _length(models: Sequence[ModelResults]) -> str:
+    of_the_paper = all(model.of_the_papers_kind for model in models)
+    crosses = " Hollow marks are what the published code computes, which is not a proof; thin crosses are the paper's means."
     return (
-        "<p>Every mark is a proof. Further left is shorter, higher is tighter. Hollow marks are what the published code computes, which is "
-        "not a proof; thin crosses are the paper's means. Brute force is far to the right: double-click the figure to see it.</p>"
+        f"<p>Every {'filled ' if of_the_paper else ''}mark is a proof. Further left is shorter, higher is tighter."
+        f"{crosses if of_the_paper else ''} Brute force is far to the right: double-click the figure to see it.</p>"
         + _plot("pareto", "Bound over true accuracy against FLOPs", tall=True)
         + _plot("unexplained", "Unexplained dimensions against FLOPs", tall=True)
     )

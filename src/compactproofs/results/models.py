@@ -38,7 +38,7 @@ class ModelResults:
     accuracy: dict[str, Any] | None
     """`accuracy`, `method`, `interval`, `confidence`; None if it was not measured."""
     singular_ratio: float | None
-    """First singular value of EQKE over the second."""
+    """First singular value of EQKE over the second; None for networks and questions of another kind than the paper's."""
     proofs: list[Row]
     """One row for each strategy that was run without an error; numbers are numbers, `parameters` is an object."""
     statistics: dict[str, float | None] = field(default_factory=dict)
@@ -48,6 +48,11 @@ class ModelResults:
     """Where strategies prove what; empty if the vocabulary is too large."""
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     """EQKE, EQKP, EVOU, PVOU, EU in float32, for looking at; empty if they were not kept."""
+
+    @property
+    def of_the_papers_kind(self) -> bool:
+        """Whether published results are about such networks: one head without norms and MLP, no fixed tokens."""
+        return self.singular_ratio is not None
 
     @property
     def best(self) -> Row | None:

@@ -118,7 +118,7 @@ def _measured(work: Work, weights: Model, shared: Shared) -> Row:
     except InfeasibleError:
         seed = work.sampling_seed
         result = accuracy(weights, task, samples=work.samples, seed=seed, seconds=None)
-    if not isinstance(weights, Weights):
+    if not isinstance(weights, Weights) or task.allowed is not None:
         return {**rows.of_accuracy(result, seed), "singular_ratio": None}
     first, second = [*np.linalg.svd(float_circuits(weights).EQKE, compute_uv=False).tolist(), 0.0][:2]
     return {**rows.of_accuracy(result, seed), "singular_ratio": first / second if second > 0 else None}
