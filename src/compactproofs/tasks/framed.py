@@ -78,15 +78,15 @@ class Framed(AbstractTask):
     @property
     def inputs_in_words(self) -> str:
         free = sorted(set(range(self.d_vocab)) - set(self.fixed))
-        last = free[-1]
-        gaps = [token for token in self.fixed if token < last]
+        n, last = self.inner.n_ctx, free[-1]
+        gaps = [token for token in self.fixed if free[0] < token < last]
         but = f" but {', '.join(map(str, gaps))}" if gaps else ""
         places = [
             f"{word} the fixed token{'s' if len(tokens) > 1 else ''} {' '.join(map(str, tokens))}"
             for word, tokens in (("after", self.prefix), ("before", self.suffix))
             if tokens
         ]
-        return f"sequences of {self.inner.n_ctx} tokens from {free[0]} to {last}{but}, {' and '.join(places)},"
+        return f"sequences of {n} token{'s' if n > 1 else ''} from {free[0]} to {last}{but}, {' and '.join(places)},"
 
     @property
     def total_in_words(self) -> str:
