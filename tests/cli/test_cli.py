@@ -319,4 +319,4 @@ def test_train_makes_networks(tmp_path):
         network.described == "2 heads, norm RMS before attention, norm RMS before the MLP, silu MLP of 32 neurons, final norm RMS, biases"
     )
     assert (network.d_head, network.norm_2.bias, network.b_U.shape) == (8, None, (8,))
-    assert row["accuracy_method"] == "float64-sampling"
+    assert row["accuracy_method"] == "brute-force" and row["accuracy"] == cp.accuracy(network).accuracy

@@ -98,15 +98,12 @@ def train(
 
 
 def _measured(model: Model) -> tuple[float, str]:
-    """The accuracy and how it was found: exactly where that takes seconds, else in a sample; of a `Network` in a sample by float64."""
+    """The accuracy and how it was found: exactly where that takes seconds, else in a sample."""
     from compactproofs.measuring import accuracy
-    from compactproofs.model.weights import Weights
-    from compactproofs.tasks import MaxOfK
-    from compactproofs.training.models import estimated_accuracy
+    from compactproofs.model.network import Network
 
-    if not isinstance(model, Weights):
-        return estimated_accuracy(model, MaxOfK(model.n_ctx, model.d_vocab), _SAMPLES), "float64-sampling"
-    exact = model.d_vocab**model.n_ctx * model.d_vocab <= 2**31
+    hidden = model.d_model + model.d_mlp if isinstance(model, Network) else 1
+    exact = model.d_vocab**model.n_ctx * model.d_vocab * hidden <= 2**31
     measured = accuracy(model, samples=None if exact else _SAMPLES)
     return measured.accuracy, measured.method
 

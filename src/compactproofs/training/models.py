@@ -1,4 +1,4 @@
-"""From the tensors that a recipe trains to a model, and how good it is."""
+"""From the tensors that a recipe trains to a model."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from compactproofs.model.forward import forward
 from compactproofs.model.kinds import Model, simplest
 from compactproofs.model.network import Mlp, Network, Norm, NormKind
 from compactproofs.model.weights import Weights
-from compactproofs.tasks import AbstractTask
 from compactproofs.training.recipe import Normalization, Recipe
 
 NORM_EPS = 1e-5
 """Of every norm; TransformerLens' default."""
-
-_CHUNK = 10_000
-"""Sequences evaluated at a time."""
 
 
 def model_of(recipe: Recipe, tensors: Mapping[str, np.ndarray]) -> Model:
@@ -45,19 +40,6 @@ def model_of(recipe: Recipe, tensors: Mapping[str, np.ndarray]) -> Model:
         mlp=_mlp(recipe, tensors),
     )
     return simplest(network)
-
-
-def estimated_accuracy(model: Model, task: AbstractTask, samples: int, seed: int = 0) -> float:
-    """The share of random sequences on which the label's logit is strictly the largest in float64: an estimate, nothing is proven."""
-    rng = np.random.default_rng(seed)
-    right = 0
-    for start in range(0, samples, _CHUNK):
-        tokens = rng.integers(0, task.d_vocab, size=(min(_CHUNK, samples - start), task.n_ctx))
-        logits, labels = forward(model, tokens), task.automaton.label(tokens)[:, None]
-        own = np.take_along_axis(logits, labels, axis=1)[:, 0]
-        np.put_along_axis(logits, labels, -np.inf, axis=1)
-        right += int((logits.max(axis=1) < own).sum())
-    return right / samples
 
 
 def _norm(recipe: Recipe, name: str, tensors: Mapping[str, np.ndarray]) -> Norm:

@@ -5,8 +5,6 @@ from compactproofs.errors import ModelError
 from compactproofs.measuring import accuracy
 from compactproofs.model.network import Network
 from compactproofs.model.zoo import NETWORK_NAMES, PLAIN_NAMES, ZOO_NAMES, resolve, zoo_path, zoo_record
-from compactproofs.tasks import MaxOfK
-from compactproofs.training.models import estimated_accuracy
 from compactproofs.training.recipe import Recipe
 
 SIZES = {"max-of-4": (4, 64), "max-of-5": (5, 64), "max-of-10": (10, 64), "max-of-20": (20, 64), "max-of-10-v128": (10, 128)}
@@ -37,7 +35,7 @@ def test_bundled_networks_are_what_their_names_say_and_good_at_it(name):
     assert isinstance(network, Network) and network.described == KINDS[name] and network.assumptions == ()
     assert (network.n_ctx, network.d_vocab, network.d_model, network.n_heads * network.d_head) == (4, 64, 32, 32)
     assert all(norm is None or norm.eps == 1e-5 for norm in (network.norm_1, network.norm_2, network.norm_final))
-    assert estimated_accuracy(network, MaxOfK(4, 64), 20_000) > 0.999
+    assert accuracy(network, samples=20_000).accuracy > 0.999
     assert {"seed", "loss", "torch", "compactproofs"} <= zoo_record(name).keys()
 
 
