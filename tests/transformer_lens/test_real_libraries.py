@@ -189,7 +189,7 @@ def test_other_networks_are_refused_however_they_come(folder, name):
 def test_the_tutorials_first_step_with_the_library(library, major, block, tmp_path):
     """What the page says to do in TransformerLens gives a file that loads without a word about it."""
     page = (ROOT / "docs" / "tutorial" / "from-transformer-lens.md").read_text()
-    code = re.findall(r"^```python notest\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[block]
+    code = re.findall(r"^``` {.python .notest}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[block]
     python, environment = interpreter(major)
     done = subprocess.run([python, "-W", "ignore", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
