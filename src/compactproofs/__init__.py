@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         ThresholdQuartic,
     )
     from compactproofs.sweeps.sweep import SweepSummary, sweep
-    from compactproofs.tasks import MaxOfK
+    from compactproofs.tasks import Framed, MaxOfK, task_for
     from compactproofs.tasks.question import Question
     from compactproofs.training import train
     from compactproofs.version import __version__
@@ -48,6 +48,7 @@ __all__ = [
     "Certificate",
     "CompactProofsError",
     "Cubic",
+    "Framed",
     "Interpretation",
     "Ledger",
     "MaxOfK",
@@ -83,6 +84,7 @@ __all__ = [
     "strategies",
     "summarise",
     "sweep",
+    "task_for",
     "train",
     "verify",
     "zoo",
@@ -93,6 +95,7 @@ _HOME = {
     "Certificate": "compactproofs.certificates",
     "CompactProofsError": "compactproofs.errors",
     "Cubic": "compactproofs.strategies.cubic",
+    "Framed": "compactproofs.tasks",
     "Interpretation": "compactproofs.interpretation",
     "Ledger": "compactproofs.ledger.ledger",
     "MaxOfK": "compactproofs.tasks",
@@ -127,6 +130,7 @@ _HOME = {
     "save": "compactproofs.model.files",
     "summarise": "compactproofs.interpretation",
     "sweep": "compactproofs.sweeps.sweep",
+    "task_for": "compactproofs.tasks",
     "train": "compactproofs.training",
     "verify": "compactproofs.ledger.verify",
     "zoo": "compactproofs.model.zoo",
