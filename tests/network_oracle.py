@@ -107,7 +107,7 @@ def _activated(act, y):
         case "gelu":
             return y * (1 + (y / arb(2).sqrt()).erf()) / 2
         case "gelu_new":
-            return y * (1 + ((2 / arb.pi()).sqrt() * (y + arb("0.044715") * y**3)).tanh()) / 2
+            return y * (1 + ((2 / arb.pi()).sqrt() * (y + arb("0.044715") * y * y * y)).tanh()) / 2
         case "silu":
             return y / (1 + (-y).exp())
 

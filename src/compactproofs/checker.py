@@ -4,7 +4,7 @@ This file stands alone. It needs Python 3.11 and nothing else, it imports nothin
 integers only: the float32 weights are integers times a power of two, so are all their products, and exponentials lie between two
 integers (`exp_minus`). Everything in a certificate is untrusted: a witness can make a check fail, it cannot make a wrong claim pass.
 
-    python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--work N]
+    python -m compactproofs.checker CERTIFICATE MODEL.safetensors [--n-heads 1] [--normalization none] [--n-ctx N] [--work N]
 
 Exit code 0 accepted, 1 rejected, 2 malformed, 3 internal error, 130 interrupted.
 
@@ -191,7 +191,7 @@ AXES = {
 SETTINGS = "n_ctx score_divisor_squared norm_1 norm_2 norm_final act rotary alibi post_norm"
 ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
 IN_WORDS = dict(zip(ARCHITECTURE, ("one layer", "one attention head", "attention only", "no normalisation"), strict=True))
-FREE_METADATA = ("training", "format", "task", "producer", "seed", "name")
+FREE_METADATA = ("training", "format", "task", "producer", "seed", "name", "assumptions")
 
 
 class Network(NamedTuple):
@@ -211,6 +211,17 @@ class Network(NamedTuple):
             for axis, size in zip(axes.split(), shape, strict=True):
                 well_formed(sizes.setdefault(axis, size) == size, f"the model's tensors disagree about {axis}")
         return sizes
+
+    def of_length(self, n_ctx: int) -> Network:
+        """The network on sequences of so many tokens: position embeddings beyond them are never read."""
+        most, tensors = self.sizes()["n_ctx"], dict(self.tensors)
+        well_formed(1 <= n_ctx <= most, f"--n-ctx {n_ctx}: the model reads 1 to {most} tokens")
+        if "W_pos" in tensors:
+            (_, columns), data = tensors["W_pos"]
+            tensors["W_pos"] = ((n_ctx, columns), data[: 4 * n_ctx * columns])
+        about = f"sequences of {n_ctx} tokens; the model reads up to {most}"
+        settings = None if self.settings is None else {**self.settings, "n_ctx": n_ctx}
+        return Network(tensors, self.divisor, (*self.assumptions, *([about] if n_ctx < most else [])), settings)
 
     def sha256(self) -> str:
         """Of the canonical bytes: the shapes and what else there is to know as text, then the tensors."""
@@ -250,12 +261,17 @@ def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str]
     well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or do not fill the file, which may be truncated")
     if not general:
         return configured({name: tensors[name] for name in NAMES}, metadata, config, told or {})
-    stray = sorted({*metadata, *(told or {}), *parse(config, "config.json", floats=True)} - {"network", "assumptions", *FREE_METADATA})
+    stray = sorted({*metadata, *(told or {}), *parse(config, "config.json", floats=True)} - {"network", *FREE_METADATA})
     well_formed(not stray, f"the metadata field `network` says everything; besides, something is said about {stray!r:.200}")
     network = with_settings(tensors, parse(metadata["network"].encode(), "the metadata field `network`"))
-    assumptions = items(parse(metadata.get("assumptions", "[]").encode(), "the metadata field `assumptions`"), "assumptions")
-    well_formed(set(map(type, assumptions)) <= {str}, "an assumption is not a string")
-    return network._replace(assumptions=tuple(assumptions))
+    return network._replace(assumptions=kept_assumptions(metadata))
+
+
+def kept_assumptions(metadata: dict[str, str]) -> tuple[str, ...]:
+    """What was assumed when the file was written."""
+    found = items(parse(metadata.get("assumptions", "[]").encode(), "the metadata field `assumptions`"), "assumptions")
+    well_formed(set(map(type, found)) <= {str}, "an assumption is not a string")
+    return tuple(found)
 
 
 def with_settings(tensors: dict[str, tuple[tuple[int, ...], bytes]], settings: Json) -> Network:
@@ -315,7 +331,7 @@ def configured(tensors: dict[str, tuple[tuple[int, ...], bytes]], metadata: Json
         assumptions.append(f"no config found: {unstated}")
     elif unsaid:
         assumptions.append(f"config does not mention {', '.join(unsaid)}: assumed {', '.join(unsaid.values())}")
-    return network._replace(assumptions=(*assumptions, *about_scale))
+    return network._replace(assumptions=(*kept_assumptions(metadata), *assumptions, *about_scale))
 
 
 def divisor_of(attn_scale: str | None, d_head: int) -> tuple[str, list[str]]:
@@ -348,6 +364,11 @@ class Exact(NamedTuple):
         """Of the largest number."""
         return max((abs(x).bit_length() for row in self.rows for x in row), default=0)
 
+    @property
+    def largest(self) -> int:
+        """The largest number, whatever its sign."""
+        return max((abs(x) for row in self.rows for x in row), default=0)
+
     def at(self, scale: int) -> Exact:
         """The same numbers on a finer grid."""
         return Exact([[x << (scale - self.scale) for x in row] for row in self.rows], scale, self.error << (scale - self.scale))
@@ -367,7 +388,9 @@ class Exact(NamedTuple):
         meter.multiply(len(self.rows) * len(other.rows) * len(columns), bits)
         meter.hold(len(self.rows) * len(columns), 2 * bits)
         # |a b - a' b'| <= |a'| |b - b'| + |a - a'| |b'| + |a - a'| |b - b'|, for each of the summands
-        error = len(columns[0]) * ((self.error << other.bits) + (other.error << self.bits) + self.error * other.error)
+        error = 0
+        if self.error or other.error:
+            error = len(columns[0]) * (self.error * other.largest + other.error * self.largest + self.error * other.error)
         return Exact([[sum(map(mul, row, column)) for column in columns] for row in self.rows], self.scale + other.scale, error)
 
     def with_row(self, row: Exact | None) -> Exact:
@@ -1376,8 +1399,11 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
         holds(question.semantics == REAL, "upper bounds are proven about the real-number network only")
     claimed = f"at least {least}" + ("" if most is None else f" and at most {most}")
     about = {REAL: "over the real numbers", FLOAT32: f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"}
-    read = f"scores are divided by sqrt({network.divisor}); question {question.sha256[:16]}"
-    reason = f"{claimed} of {total} sequences are answered right, {about[question.semantics]}; {read}"
+    only = [(i, row) for i, row in enumerate(question.masses) if sum(mass > 0 for mass in row) == 1 < len(row)]
+    fixed = "".join(f"; position {i} is the token {next(t for t, mass in enumerate(row) if mass)}" for i, row in only)
+    read = f"scores are divided by sqrt({network.divisor.removesuffix('/1')}); question {question.sha256[:16]}{fixed}"
+    what = "sequences are" if max(map(max, question.masses)) == 1 else "(the mass of all sequences) is"
+    reason = f"{claimed} of {total} {what} answered right, {about[question.semantics]}; {read}"
     return Checked(Verdict.ACCEPTED, reason, least, most, total, question.semantics, network.assumptions, question.sha256)
 
 
@@ -1390,7 +1416,8 @@ def check_model(model: Json, network: Network) -> None:
     found = network.sizes()
     for name, size in zip(names.split(), sizes, strict=True):
         well_formed(type(size) is int, f"model.{name} is not an integer")
-        holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}")
+        advice = f"; for shorter sequences than the model reads say --n-ctx {size}" if name == "n_ctx" and size < found[name] else ""
+        holds(size == found[name], f"the certificate is about {name}={size}, the model has {found[name]}{advice}")
     holds(divisor == network.divisor, f"the certificate divides scores by sqrt({divisor:.60}), the model by sqrt({network.divisor:.60})")
     holds(sha256 == network.sha256(), "the certificate is about other weights: their SHA-256 differs")
     (n, d), v, k = map(int, divisor.split("/")), found["d_vocab"], found["n_ctx"]
@@ -1412,7 +1439,7 @@ def check(certificate: bytes, network: Network | bytes, work: int = MOST_WORK) -
 def main(words: list[str]) -> int:
     """`python -m compactproofs.checker CERTIFICATE MODEL`"""
     parser = argparse.ArgumentParser("python -m compactproofs.checker", allow_abbrev=False)
-    for name in ("certificate", "model", "--n-heads"):
+    for name in ("certificate", "model", "--n-heads", "--n-ctx"):
         parser.add_argument(name)
     parser.add_argument("--normalization", dest="normalization_type")
     parser.add_argument("--work", default=str(MOST_WORK))
@@ -1424,6 +1451,7 @@ def main(words: list[str]) -> int:
         beside = model.parent.joinpath("config.json")
         config = read_bytes(str(beside), "configuration") if beside.is_file() else b"{}"
         network = read_safetensors(read_bytes(given.model, "model"), config, told)
+        network = network if given.n_ctx is None else network.of_length(natural(given.n_ctx, "--n-ctx"))
         checked = check(read_bytes(given.certificate, "certificate"), network, work)
     except MalformedError as error:
         checked = Checked(Verdict.MALFORMED, str(error))

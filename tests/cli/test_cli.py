@@ -165,7 +165,7 @@ def test_shorter_sequences_than_the_model_reads(small_model):
 def test_assumptions_are_printed_and_kept(tmp_path):
     path = tmp_path / "bare.safetensors"
     save_file({n: np.array(t) for n, t in random_weights(0).tensors.items()}, path)
-    assert "--n-heads 1 --normalization none" in refused("prove", path)
+    assert "--n-heads N --normalization none" in refused("prove", path)
     result = run("prove", path, "--n-heads", 1, "--normalization", "none", "--json", "-")
     assert "note: one attention head, because the user said so" in result.stderr and "note: no config found" in result.stderr
     (proof,) = json.loads(result.stdout)

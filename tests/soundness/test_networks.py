@@ -13,17 +13,20 @@ import pytest
 
 import network_oracle
 import networks
-from compactproofs import check, checker, prove, verify
+from compactproofs import accuracy, check, checker, prove, verify
 from compactproofs.arrays.interval import Interval
 from compactproofs.certificates.checking import network as raw_network
-from compactproofs.errors import UnsupportedError
+from compactproofs.errors import LedgerError, TaskError, UnsupportedError
 from compactproofs.form.embedded import embedded, require_affine
 from compactproofs.form.tables import interval_circuits
+from compactproofs.ledger.ledger import Leaf, Ledger, Part
 from compactproofs.model.kinds import as_network, simplest
+from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.strategies.registry import all_strategies, strategy
 from compactproofs.strategies.threshold import Tabled
-from compactproofs.tasks import task_for
+from compactproofs.tasks import MaxOfK, task_for
+from compactproofs.tasks.question import Question
 
 NAMED = [
     strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")
@@ -205,3 +208,56 @@ def test_a_checker_that_rounds_coarsely_proves_less_and_nothing_false(kind, bits
 def _without_lists(part):
     leaves = [None if leaf is None else {**leaf, "listed": []} for leaf in part["leaves"]]
     return {**part, "leaves": leaves}
+
+
+NOTHING = {
+    "W_E": np.ones((2, 2), np.float32),
+    "W_pos": None,
+    "n_ctx": 1,
+    **{f"W_{x}": np.ones((1, 2, 1), np.float32) for x in "QKV"},
+    "W_O": np.ones((1, 1, 2), np.float32),
+    "W_U": np.zeros((2, 2), np.float32),
+    "b_U": np.array([0, 1], np.float32),
+}
+
+
+def test_a_weight_of_zero_does_not_define_a_norm_of_nothing():
+    network = Network(**NOTHING, norm_1=networks.Norm("LN", 0.0, np.zeros(2, np.float32)))
+    assert network_oracle.bounds(network) == (0, 2)
+    proof, measured = prove(network, upper=True), accuracy(network)
+    assert (proof.correct_at_least, proof.correct_at_most) == (0, 2) and (measured.correct, measured.undecided) == (0, 2)
+
+
+def test_verify_asks_whether_the_question_fits_the_network():
+    """Kernels would read beyond their arrays."""
+    question = Question(MaxOfK(1, 2))
+    ledger = Ledger(question, "", tuple(Part(m, tuple(range(m + 1)), (), (Leaf(()),)) for m in range(2)))
+    assert verify(ledger, Network(**NOTHING)).correct_at_least == 1
+    with pytest.raises(TaskError, match="n_ctx"):
+        verify(ledger, Network(**{**NOTHING, "n_ctx": 2}))
+    with pytest.raises(TaskError, match="outputs"):
+        verify(ledger, Network(**{**NOTHING, "W_U": np.zeros((2, 1), np.float32), "b_U": None}))
+    with pytest.raises(LedgerError, match="margin of shape"):
+        verify(replace(ledger, question=Question(MaxOfK(1, 2), margin=np.zeros((2, 1)))), Network(**NOTHING))
+
+
+@pytest.mark.parametrize("margin", [np.full((2, 2), -9.0), np.full((2, 2), np.nan), np.zeros((3, 2)), np.zeros(2)])
+def test_margins_are_not_negative(margin):
+    with pytest.raises(TaskError, match="margin of shape"):
+        Question(MaxOfK(1, 2), margin=margin)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_tables_that_are_not_finite_give_no_directions():
+    W_E, W_U = np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([[0.0, 1.0], [2.0, 0.0]])
+    network = Network(**{**NOTHING, "b_U": None, "W_E": W_E, "W_U": W_U, "norm_1": networks.Norm("LN", 0.0)})
+    assert prove(network, "threshold-cubic").correct_at_least <= network_oracle.bounds(network)[1]
+
+
+def test_a_true_proof_with_fixed_tokens_is_no_alarm():
+    """Scores so far apart that the checker gives up: brute force is the referee, and knows fixed tokens."""
+    network = networks.random_network(9, 30.0, **networks.AFFINE["LN before attention"])
+    task = task_for(network, prefix=(0,))
+    for label in ("threshold-cubic-pooled", "threshold-best"):
+        certificate = prove(network, label, task).certificate
+        assert check(certificate, network).accepted

@@ -144,9 +144,9 @@ def test_one_head_is_weights_and_proven(folder, name):
 def test_everything_else_is_a_network_with_all_its_parts(folder, name):
     network = cp.load(folder / "model.pth")
     assert isinstance(network, Network) and network.described == NETWORKS[name]
-    folded = [text.split(":")[0] for text in network.assumptions if "folded" in text]
+    folded = [text.partition(", not folded")[1] or "not known" for text in network.assumptions if "folded" in text]
     has_norm = network.norm_1 is not None
-    assert folded == (["folded" if "folded" in name or "Pre" in name else "not folded"] if has_norm else [])
+    assert folded == (["not known" if "folded" in name or "Pre" in name else ", not folded"] if has_norm else [])
     cp.save(network, folder / "ours.safetensors")
     (folder / "config.json").rename(folder / "kept.json")
     try:

@@ -50,6 +50,10 @@ class AbstractArithmetic(ABC):
     def sqrt(self, x: Any) -> Any:
         return np.sqrt(x)
 
+    def over_positive(self, x: Any, divisor: Any) -> Any:
+        """x / divisor, which is not defined (and no factor of zero makes it so) where the divisor is not certainly positive."""
+        return x / divisor
+
     def relu(self, x: Any) -> Any:
         """max(x, 0)"""
         return np.maximum(x, 0.0)
@@ -120,6 +124,10 @@ class Rigorous(AbstractArithmetic):
     def turns(self, n: int, base: float, half: int) -> tuple[Interval, Interval]:
         cosines, sines = _turns(n, base, half, _TURN_BITS)
         return _rounded(cosines), _rounded(sines)
+
+    def over_positive(self, x: Interval, divisor: Interval) -> Interval:
+        found: Interval = np.where(divisor > 0.0, x / divisor, np.nan)  # type: ignore[call-overload]
+        return found
 
     def erf(self, x: Interval) -> Interval:
         return interval.erf(x)

@@ -27,6 +27,9 @@ from compactproofs.tasks import AbstractTask
 from compactproofs.tasks.question import FLOAT32, REAL, Question
 from compactproofs.version import __version__
 
+NO_FLOAT32 = "float32 claims are about networks of one head without biases and norms: with them, the forward pass takes other steps"
+"""Why there is none."""
+
 _SECONDS = 60.0
 """For proofs that stand in for one without a ledger that can be written down, and for the referee."""
 
@@ -45,7 +48,7 @@ def certify(origin: Origin, at_least: int, at_most: int | None, own: Ledger | No
         if at_most is not None:
             raise CertificateError("upper bounds are certified about the real-number network only")
         if weights.rewritten:
-            raise CertificateError("float32 claims are about networks without biases: with them, the forward pass takes other steps")
+            raise CertificateError(NO_FLOAT32)
         question = Question(task, masses, float32_margin(weights, task), FLOAT32)
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
     asked = None if masses is None else Question(task, masses)
@@ -137,7 +140,8 @@ def _referee(strategy: AbstractStrategy, weights: Model, question: Question, fou
     """
     at_least, at_most = proven
     try:
-        if question.masses is not None:
+        usual = Question(question.task).masses
+        if question.masses is not None and (usual is None or not np.array_equal(question.masses, usual)):
             raise InfeasibleError("brute force counts sequences")
         exact = brute_force(weights, question.task, seconds=_SECONDS)
         confirmed, refuted = exact.correct + exact.undecided, exact.correct
@@ -184,5 +188,5 @@ def require_certifiable(strategy: AbstractStrategy) -> None:
     if isinstance(strategy, BruteForce):
         raise CertificateError(
             "brute-force has no certificate shorter than itself: checking it means repeating it. "
-            "threshold-best certifies the same count for short sequences"
+            "threshold-best certifies the same count for short sequences, of networks that it is about"
         )

@@ -57,10 +57,13 @@ def accuracy(
     require_seconds(seconds)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
+    problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
+    if problem.allowed is not None:
+        output.say(f"inputs: {problem.inputs_in_words.rstrip(',')}")
     with progress_bar("sampling" if samples else "brute force") as progress:
         result = measure(
             weights,
-            task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix)),
+            problem,
             samples=samples,
             seconds=seconds,
             confidence=0.99 if confidence is None else confidence,
@@ -76,4 +79,4 @@ def accuracy(
         output.say(f"accuracy {result.accuracy:.8f}, exactly {result.correct} of {result.total} sequences")
     details = f"{result.seconds:.2f} s; {result.decided_exactly} sequences needed exact arithmetic"
     output.say(details + (f"; {result.undecided} stay undecided and count as wrong" if result.undecided else ""))
-    output.result(result.as_json())
+    output.result({**result.as_json(), "inputs": problem.inputs_in_words.rstrip(","), "weights_sha256": weights.sha256})

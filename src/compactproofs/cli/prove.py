@@ -82,6 +82,7 @@ def prove(
     the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
+    from compactproofs.certificates.writer import NO_FLOAT32
     from compactproofs.model.zoo import resolve
     from compactproofs.proving import prove_many
     from compactproofs.tasks import task_for
@@ -92,6 +93,8 @@ def prove(
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
     place = _place(output, certificate, semantics, chosen)
+    if semantics != "real" and weights.rewritten:
+        raise CertificateError(f"--semantics {semantics}: {NO_FLOAT32}")
     if max_flops is not None:
         chosen = _within(chosen, max_flops, weights, problem)
     proofs: list[Proof] = []
@@ -211,6 +214,7 @@ def _short(proofs: list[Proof], max_flops: float) -> list[Proof]:
 def _show(output: Output, proofs: list[Proof]) -> None:
     from compactproofs.results.frontier import on_frontier
 
+    proofs, elsewhere = _about_this_network(proofs)
     proven = [p for p in proofs if p.status == "proven"]
     kept = on_frontier([(p.flops, p.correct_at_least) for p in proven])
     unbeaten = [id(p) for p, keep in zip(proven, kept, strict=True) if keep]
@@ -231,6 +235,9 @@ def _show(output: Output, proofs: list[Proof]) -> None:
             for p, star in zip(proofs, stars, strict=True)
         ],
     )
+    if elsewhere:
+        output.say(f"{len(elsewhere)} more strategies are not about this network or question, such as {elsewhere[0].label}:")
+        output.say(f"  {elsewhere[0].reason}")
     compiling = max(p.compile_seconds for p in proofs)
     if compiling > 0.5:
         output.say(f"(compiled for {compiling:.0f} s, once for this machine; not part of the seconds)")
@@ -243,6 +250,16 @@ def _show(output: Output, proofs: list[Proof]) -> None:
         if best is not None:
             output.say()
             output.say(f"best, {best.label}: {best.theorem}")
+
+
+_FEW = 3
+
+
+def _about_this_network(proofs: list[Proof]) -> tuple[list[Proof], list[Proof]]:
+    """What to show row by row, and strategies that do not apply, if there are many of them beside others."""
+    elsewhere = [proof for proof in proofs if proof.status == "infeasible" and not proof.length.flops_breakdown]
+    shown = [proof for proof in proofs if proof not in elsewhere]
+    return (shown, elsewhere) if shown and len(elsewhere) > _FEW else (proofs, [])
 
 
 def _show_truth(output: Output, proofs: list[Proof], weights: Model, task: AbstractTask) -> None:

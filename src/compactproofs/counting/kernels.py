@@ -99,7 +99,7 @@ def count_query(evaluation: Any, labelling: Any, choices: Any, query: int, start
             for t in range(n_last):
                 above[t] += base + last_terms[o, t] >= cut[t]
         for t in range(n_last):
-            if above[t] == 1:
+            if above[t] == 1 and tolerance < np.inf:
                 correct += 1
                 continue
             label = label_row[t]

@@ -108,7 +108,7 @@ def normed(norm: Norm | None, x: Any, arithmetic: AbstractArithmetic) -> Any:
     if norm.kind is NormKind.LN:
         x = x - x.mean(axis=1)[:, None]
     mean_square = (abs(x) * abs(x)).mean(axis=1)  # magnitudes: an interval times itself does not know that it is a square
-    x = x / arithmetic.sqrt(mean_square + arithmetic.number(Fraction(norm.eps)))[:, None]
+    x = arithmetic.over_positive(x, arithmetic.sqrt(mean_square + arithmetic.number(Fraction(norm.eps)))[:, None])
     x = x if norm.weight is None else x * arithmetic.array(norm.weight)
     return x if norm.bias is None else x + arithmetic.array(norm.bias)
 

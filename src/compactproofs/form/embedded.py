@@ -105,8 +105,8 @@ def require_affine(network: Network) -> None:
         reasons.append("a final norm whose bias, or b_U behind it, tells outputs apart")
     if reasons:
         raise UnsupportedError(
-            f"this bound is about one head and an affine readout; the network has {' and '.join(reasons)}. "
-            "`compactproofs accuracy` measures it: by brute force, or by sampling (--samples)"
+            f"this bound is about one head and an affine readout; the network has {' and '.join(reasons)}. `--strategy brute-force` "
+            "proves its accuracy by evaluating every sequence, and `compactproofs accuracy --samples N` measures it in a sample"
         )
 
 

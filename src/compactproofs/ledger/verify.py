@@ -33,6 +33,7 @@ from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, TableHarms, UnknownHarms, upper_end, with_slack
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Part, Spoiler, Term
 from compactproofs.model.kinds import Model
+from compactproofs.tasks import check_fits
 from compactproofs.tasks.question import REAL
 
 COMPILED = "float64 with a proven error bound over the reals, integer counting"
@@ -73,6 +74,10 @@ def verify(ledger: Ledger, weights: Model, *, intervals: bool = False) -> Verifi
         True
     """
     require_ieee754()
+    check_fits(ledger.question.task, weights)
+    margin = ledger.question.margin
+    if margin is not None and margin.shape != (weights.d_vocab, weights.d_vocab_out):
+        raise LedgerError(f"a margin of shape {margin.shape}; expected (d_vocab, d_vocab_out) = ({weights.d_vocab}, {weights.d_vocab_out})")
     if ledger.question.semantics != REAL and ledger.question.margin is None:
         raise LedgerError("a question about float32 needs its margin: certificates.writer.float32_margin(weights, task)")
     run = Verification(ledger, weights, intervals)

@@ -67,12 +67,13 @@ def _about_norms(norms: list[Norm]) -> list[str]:
     """Whether the norms were folded into the weights by whoever saved them; reading folds and centres nothing."""
     if not norms:
         return []
+    unknown = "; whether any were folded into the weights is not known"
     if all(norm.weight is None and norm.bias is None for norm in norms):
-        kind = f"folded: norms {norms[0].kind} without parameters"
+        kind = f"norms {norms[0].kind} without parameters{unknown}"
     elif all((norm.weight is None or (norm.weight == 1).all()) and (norm.bias is None or not norm.bias.any()) for norm in norms):
-        kind = f"folded: norms {norms[0].kind} whose parameters are all 1 and 0"
+        kind = f"norms {norms[0].kind} whose parameters are all 1 and 0{unknown}"
     else:
-        kind = f"not folded: norms {norms[0].kind} with parameters of their own"
+        kind = f"norms {norms[0].kind} with parameters of their own, not folded"
     return [f"{kind}; the weights are taken as they are"]
 
 
@@ -89,6 +90,6 @@ def _require_tables(tables: dict[str, np.ndarray], rotary: Rotary | None) -> Non
         once = position / rotary.base**half
         angles = np.repeat(once, 2, axis=1) if rotary.adjacent else np.hstack([once, once])
         expected = np.sin(angles) if name == "sin" else np.cos(angles)
-        if not (np.abs(table - expected) <= 1e-5 * (1 + position)).all():
+        if not (np.abs(table - expected) <= 1e-6 * (1 + position)).all():
             angle = f"i / {rotary.base:g}^(2 j / {rotary.dim})"
             raise ModelError(f"tensor rotary_{name}: these are not the angles {angle}, and others are not supported")

@@ -116,19 +116,24 @@ def _require_decided(values: Mapping[str, Any], found: Found, told: Told) -> Non
     """Refuse where two different networks have the same tensors."""
     doubts = []
     if "n_heads" not in values and found.n_heads is None:
-        doubts.append(("how many heads there are (several small heads have the shapes of a large one)", "--n-heads 1", "n_heads=1"))
+        doubts.append(("how many heads there are (several small heads have the shapes of a large one)", "--n-heads N", "n_heads"))
     if "normalization_type" not in values and "norm_1.bias" not in (found.norms or {}):
         doubts.append(
-            ("whether there is a normalisation (LNPre and RMSPre have no tensors)", "--normalization none", 'normalization="none"')
+            ("whether there is a normalisation (LNPre and RMSPre have no tensors)", "--normalization none|LNPre|RMSPre", "normalization")
         )
     if "n_ctx" not in found.sizes and is_absent(values.get("n_ctx")) and told.n_ctx is None:
-        doubts.append(("how many tokens there are (no tensor has an axis of positions)", "--n-ctx 4", "n_ctx=4"))
+        doubts.append(("how many tokens there are (no tensor has an axis of positions)", "--n-ctx N", "n_ctx"))
     if doubts:
         what, options, arguments = zip(*doubts, strict=True)
         raise ModelError(
             f"neither the tensors nor a configuration say {', nor '.join(what)}. If you know, say so: {' '.join(options)} "
-            f"(in Python {', '.join(arguments)}), or put n_heads and normalization_type into the metadata or config.json beside the file"
+            f"(in Python the arguments {', '.join(arguments)}), or put {', '.join(_FIELDS[name] for name in arguments)} into the "
+            "metadata or config.json beside the file"
         )
+
+
+_FIELDS = {"n_heads": "n_heads", "normalization": "normalization_type", "n_ctx": "n_ctx"}
+"""What the arguments of `load` are called in a configuration."""
 
 
 def _split(found: Found, n_heads: int) -> dict[str, int]:

@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from compactproofs.model.fields import SIZE_FIELDS, agree, parse_value
 from compactproofs.model.kinds import Model, normalization_of, shortened
 from compactproofs.model.layouts import recognise
 from compactproofs.model.network import Network
-from compactproofs.model.network_files import SETTINGS, decoded, encoded
+from compactproofs.model.network_files import SETTINGS, decoded, decoded_assumptions, encoded, encoded_assumptions
 from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
 from compactproofs.model.weights import Weights
 
@@ -67,7 +68,8 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
         if not path.exists():
             raise ModelError(f"no such file: {path}")
         if not path.is_file():
-            raise ModelError(f"{path} is not a file; expected a .safetensors or .pth model")
+            folder = "; for a folder of models there are sweep and report" if path.is_dir() else ""
+            raise ModelError(f"{path} is not a file; expected a .safetensors or .pth model{folder}")
         size = path.stat().st_size
     except OSError as error:
         raise ModelError(f"cannot look at {path}: {error.strerror}") from None
@@ -90,8 +92,10 @@ def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | 
     told = told or Told()
     if config is not None and SETTINGS in config:
         return _own(decoded(tensors, config), told)
-    recognised = recognise(tensors, _may_be_absent(config or {}))
-    return assemble(recognised, interpret(config, recognised.found, told), told)
+    said = {name: value for name, value in (config or {}).items() if name != "assumptions"}
+    recognised = recognise(tensors, _may_be_absent(said))
+    model = assemble(recognised, interpret(said, recognised.found, told), told)
+    return replace(model, assumptions=(*decoded_assumptions(config or {}), *model.assumptions))
 
 
 def _may_be_absent(config: Mapping[str, Any]) -> set[str]:
@@ -156,6 +160,7 @@ def save(weights: Model, path: str | os.PathLike[str], training: Mapping[str, An
     """
     path = Path(path)
     about = {"training": json.dumps(training, sort_keys=True)} if training is not None else {}
+    about |= encoded_assumptions(weights.assumptions)
     if isinstance(weights, Network):
         write_atomically(path, safetensors_bytes(weights.tensors, {**encoded(weights), **about}))
         return

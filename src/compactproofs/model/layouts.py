@@ -116,7 +116,8 @@ def _pick_layout(found: Tensors, absent: Collection[str]) -> str:
     mlp = ("mlp.W_in", "mlp.W_out") if any(_LAYOUTS[layout][f"mlp.{n}"] in found for n in ("W_in", "b_in", "W_out", "b_out")) else ()
     missing = [_LAYOUTS[layout][n] for n in (*TENSOR_NAMES, *mlp) if n not in absent and _LAYOUTS[layout][n] not in found]
     if missing:
-        for name in sorted(found):
+        norms = {name for plain, name in _LAYOUTS[layout].items() if plain.startswith("norm_")}
+        for name in sorted(set(found) - norms):
             _refuse_by_name(name)
         raise ModelError(
             f"tensors not found: {', '.join(missing)}. Expected the names {', '.join(TENSOR_NAMES)}, or a TransformerLens state dict "

@@ -97,6 +97,12 @@ class Rotary:
     adjacent: bool = False
     """Whether coordinates 2j and 2j + 1 belong together (GPT-J), or j and j + dim / 2 (NeoX, LLaMA)."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", float(self.base))
+        if type(self.dim) is not int or self.dim < 2 or self.dim % 2 or not 1 <= self.base < float("inf"):
+            given = f"dim={self.dim!r:.40}, base={self.base!r:.40}"
+            raise ModelError(f"rotary positions with {given}: expected an even dim, a base of at least 1")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
@@ -157,10 +163,10 @@ class Network:
                 known, first = sizes.setdefault(axis, (size, name))
                 if known != size:
                     raise ModelError(f"shapes do not fit together: {axis} is {known} in {first} but {size} in {name} {tensor.shape}")
-        if self.rotary is not None and not (0 < self.rotary.dim <= self.d_head and self.rotary.dim % 2 == 0 and self.rotary.base >= 1):
-            raise ModelError(f"{self.rotary}: expected an even dim, at most d_head={self.d_head}, and a base of at least 1")
-        if self.alibi is not None and (len(self.alibi) != self.n_heads or not all(0 <= e <= 64 for e in self.alibi)):
-            raise ModelError(f"alibi={self.alibi}: expected {self.n_heads} exponents between 0 and 64")
+        if self.rotary is not None and self.rotary.dim > self.d_head:
+            raise ModelError(f"{self.rotary}: expected a dim of at most d_head={self.d_head}")
+        if self.alibi is not None and (len(self.alibi) != self.n_heads or not all(type(e) is int and 0 <= e <= 64 for e in self.alibi)):
+            raise ModelError(f"alibi={self.alibi}: expected {self.n_heads} integers between 0 and 64, exponents of two")
         if not 1 <= self.n_ctx <= 1 << 20:
             raise ModelError(f"n_ctx={self.n_ctx}: expected a positive number of tokens")
         object.__setattr__(self, "score_divisor_squared", require_divisor(self.score_divisor_squared, self.d_head))

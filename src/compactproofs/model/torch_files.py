@@ -75,7 +75,8 @@ def _dense_bytes(name: str, tensor: Any) -> int:
     if isinstance(tensor, np.ndarray):
         return int(tensor.nbytes)
     if not hasattr(tensor, "detach"):
-        raise ModelError(f"{name} is a {type(tensor).__name__}; expected a tensor")
+        inner = f"; save the state dict inside it alone, checkpoint[{name!r}]" if isinstance(tensor, Mapping) else ""
+        raise ModelError(f"{name} is a {type(tensor).__name__}; expected a tensor{inner}")
     size = int(tensor.numel() * tensor.element_size())
     try:
         stored = int(tensor.untyped_storage().nbytes())

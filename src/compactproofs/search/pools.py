@@ -37,8 +37,16 @@ def find_factors(weights: Model, *, weighted: bool, pooled: bool) -> Factors:
             mu=mu,
             output_weights=whole if weighted else None,
             centres=helpful if pooled else None,
-            directions=find_directions(weights) if out > 1 else Directions.blank(weights),
+            directions=_directions(weights) if out > 1 else Directions.blank(weights),
         )
+
+
+def _directions(weights: Model) -> Directions:
+    """Directions; blank ones where tables are not finite."""
+    try:
+        return find_directions(weights)
+    except np.linalg.LinAlgError:
+        return Directions.blank(weights)
 
 
 def find_pools(direct: np.ndarray, factors: Factors, subject: Subject, pools: int) -> list[np.ndarray]:

@@ -38,7 +38,8 @@ def of_weights(weights: Model) -> Row:
 def of_question(work: Work, weights: Model) -> Row:
     """What was asked about the network."""
     task = work.task_for(weights)
-    return {"task": task.title, "question": Question(task).sha256}
+    between = "" if task.allowed is None else f", of {task.inputs_in_words.rstrip(',')}"
+    return {"task": f"{task.title}{between}", "question": Question(task).sha256}
 
 
 def of_proof(proof: Proof) -> Row:

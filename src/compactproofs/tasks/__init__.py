@@ -70,8 +70,8 @@ def _what_to_do(task: AbstractTask, weights: Model) -> str:
     """How to make a model of another size fit a task."""
     if task.n_ctx < weights.n_ctx:
         return (
-            f"If the model attends causally and is read at position {task.n_ctx - 1}, save it with the first {task.n_ctx} rows of W_pos "
-            "only; else ask about sequences of the model's own length"
+            f"For sequences of {task.n_ctx} tokens, read at their last, load the model with n_ctx={task.n_ctx} (--n-ctx {task.n_ctx}); "
+            "tokens at fixed places are given as a prefix and a suffix"
         )
     if task.n_ctx > weights.n_ctx:
         return f"The model reads {weights.n_ctx} tokens at most"

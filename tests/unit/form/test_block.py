@@ -5,11 +5,12 @@ import pytest
 from flint import arb
 
 import network_oracle
-from compactproofs.arrays.arithmetic import Balls, Counting, Float64, Rigorous
-from compactproofs.arrays.phantom import FlopCounter
+import networks
+from compactproofs.arrays.arithmetic import Balls, Float64, Rigorous
 from compactproofs.form.block import block_numbers, readout
 from compactproofs.model.forward import forward
 from compactproofs.model.network import Activation, NormKind, Rotary
+from compactproofs.strategies.brute_force import forward_pass_flops
 from random_networks import random_network
 
 
@@ -65,6 +66,14 @@ def test_an_interval_readout_contains_the_referees_logits(act, kind, post_norm):
             assert logits.upper[token, o] - logits.lower[token, o] < 1e-9
 
 
-def test_an_arithmetic_without_a_function_says_so():
-    with pytest.raises(TypeError, match="Counting has no error function"):
-        Counting(FlopCounter()).erf(None)
+def test_flops_of_a_forward_pass_are_those_of_its_steps():
+    """Of the last position: a product of (r, n) and (n, c) takes r c (2 n - 1)."""
+    network = networks.random_network(0)
+    k, d, h, out = network.n_ctx, network.d_model, network.d_head, network.d_vocab_out
+    flops = forward_pass_flops(network)
+    before = k * d + (1 + 2 * k) * h * (2 * d - 1) + k * (2 * h - 1) + k + k * d * (2 * h - 1)
+    assert flops["before attention"] == before
+    assert flops["attention"] == (k - 1) + k + k + (k - 1) + k + d * (2 * k - 1) + d
+    assert (flops["after attention"], flops["comparison"]) == (out * (2 * d - 1), out - 1)
+    neurons = forward_pass_flops(networks.random_network(0, **networks.BLOCKS["MLP"]))["after attention"]
+    assert neurons == out * (2 * d - 1) + 3 * (2 * d - 1) + 3 + 3 + d * (2 * 3 - 1) + d + d

@@ -94,7 +94,7 @@ def test_theorems_and_certificates_say_so(tmp_path):
     assert "b_K, b_O, b_Q, b_U, b_V are constant coordinates" in proof.theorem
     assert cp.check(proof.certificate, found).verdict is Verdict.ACCEPTED
     assert any("constant coordinates" in text for text in proof.certificate.content["model"]["assumptions"])
-    with pytest.raises(CertificateError, match="float32 claims are about networks without biases"):
+    with pytest.raises(CertificateError, match="float32 claims are about networks of one head without biases"):
         cp.prove(found, "threshold-cubic").certify("float32-any-order")
     cp.save(found, tmp_path / "equal.safetensors")  # what the stand-alone checker reads
     equal = cp.load(tmp_path / "equal.safetensors")

@@ -33,9 +33,9 @@ def test_an_incomplete_config_states_what_it_leaves_open():
 @pytest.mark.parametrize(
     ("config", "found", "told", "words"),
     [
-        (None, FOUND, Told(), "how many heads .* nor whether there is a normalisation .* --n-heads 1 --normalization none"),
-        ({"n_ctx": 4}, FOUND, Told(n_heads=1), "say so: --normalization none .in Python normalization=.none.."),
-        (None, FOUND, Told(normalization="none"), "say so: --n-heads 1 .in Python n_heads=1."),
+        (None, FOUND, Told(), "how many heads .* nor whether there is a normalisation .* --n-heads N --normalization none"),
+        ({"n_ctx": 4}, FOUND, Told(n_heads=1), "say so: --normalization none.LNPre.RMSPre .in Python the arguments normalization."),
+        (None, FOUND, Told(normalization="none"), "say so: --n-heads N .in Python the arguments n_heads."),
         (None, replace(FOUND, n_heads=1), Told(), "say so: --normalization none"),
     ],
 )
