@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from compactproofs.model.network import Mlp, Network, Norm, Rotary
+from compactproofs.model import network as parts_of
+from compactproofs.model.network import Activation, Mlp, Network, NormKind, Rotary
+
+
+def Norm(kind, eps, weight=None, bias=None):
+    """A norm whose kind is given as a word."""
+    return parts_of.Norm(NormKind(kind), eps, weight, bias)
 
 
 def random_network(seed, scale=1.0, **parts):
@@ -48,7 +54,7 @@ HEADS = {**{f"W_{x}": lambda draw: draw(2, 4, 6) for x in "QKV"}, "W_O": lambda 
 
 BLOCKS = {
     "two heads": HEADS,
-    "MLP": {"mlp": lambda draw: Mlp(draw(4, 3), draw(3, 4), "relu", draw(3), draw(4))},
+    "MLP": {"mlp": lambda draw: Mlp(draw(4, 3), draw(3, 4), Activation.RELU, draw(3), draw(4))},
     "final LN with a bias": {"norm_final": lambda draw: Norm("LN", 1e-5, draw(4), draw(4))},
     "post-norm": {"norm_2": Norm("LN", 1e-5), "post_norm": True},
 }
