@@ -4,16 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# One more than there are cores: some tests wait for processes that they kill.
-WORKERS := $(shell $(PYTHON) -c "import os; print(len(os.sched_getaffinity(0)) + 1)")
-
 .PHONY: demo test test-slow check docs bench zoo transformer-lens install clean
 
 demo: .venv/.core          ## a tour on bundled models, without torch
 	$(BIN)/compactproofs demo
 
 test: .venv/.dev           ## the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: .venv/.dev      ## long-running statistical and training tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
