@@ -246,9 +246,7 @@ def test_train_writes_models_and_reports_each_seed(tmp_path):
     assert all(row["resumed"] for row in json.loads(run(*arguments, "--json", "-").stdout))
 
 
-@pytest.mark.slow
 def test_demo_tells_the_story_without_torch(tmp_path):
-    """(`.ci/run` runs `make demo` besides.)"""
     result = subprocess.run([COMMAND, "demo"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     for word in ("theorem", "2^120", "years", "Not a theorem", "Try next"):

@@ -35,13 +35,13 @@ TABLED = [s for s in all_strategies() if isinstance(s, Tabled)]
 
 MODELS = {
     **dict(networks.affine_networks(seeds=(0, 1), scales=(1.0,))),
-    **dict(networks.affine_networks(seeds=(2,), scales=(5.0,))),
+    **dict(networks.affine_networks(seeds=(2,), scales=(0.05, 5.0))),
     **{f"{kind}, mostly right": networks.mostly_right_network(0, kind) for kind in networks.MOSTLY_RIGHT},
     "tied outputs, LN": networks.tied_outputs(networks.random_network(3, 1.0, **networks.AFFINE["LNPre, all biases"])),
     "tied outputs, rotary": networks.tied_outputs(networks.random_network(3, 1.0, **networks.AFFINE["rotary"])),
 }
 
-EXTREME = dict(networks.affine_networks(seeds=(4,), scales=(1e-30, 1e4, 1e18)))
+EXTREME = dict(networks.affine_networks(seeds=(4,), scales=(1e-30, 1e-12, 1e4, 1e18)))
 """Weights that overflow, underflow or saturate: nothing need be proven, and nothing false may be."""
 
 

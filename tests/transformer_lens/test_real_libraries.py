@@ -203,7 +203,7 @@ def test_other_networks_are_refused_however_they_come(folder, name):
         assert "error" in told
 
 
-@pytest.mark.parametrize(("major", "block"), [(2, 0), (4, 1)])
+@pytest.mark.parametrize(("major", "block"), [(2, 0), (3, 0), (4, 1)])
 def test_the_tutorials_first_step_with_the_library(library, major, block, tmp_path):
     """What the page says to do in TransformerLens gives a file that loads without a word about it."""
     page = (ROOT / "docs" / "tutorial" / "from-transformer-lens.md").read_text()
