@@ -1,10 +1,10 @@
-"""Ledgers from nowhere: random parts, classes, terms, grids and lists, about any question."""
+"""Ledgers from nowhere: random parts, splits, terms, grids and lists, about any question."""
 
 import numpy as np
 
 from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler
 
 
 def random_ledger(weights, question, seed, *, factored=False, upper=True):
@@ -34,9 +34,16 @@ def _parts(weights, question, label, rng, factored):
         size = int(rng.choice([1, 1, 2, len(waiting)]))
         queries, waiting = waiting[:size], waiting[size:]
         if rng.random() < 0.9:
-            order = tuple(rng.permutation(tokens)[: int(rng.choice([0, 0, 1, 2]))].tolist())
-            leaves = tuple(_leaf(weights, question, label, rng, factored) for _ in range(len(order) + 1))
-            yield Part(int(label), tuple(sorted(queries.tolist())), order, leaves)
+            tree = random_tree(tokens, weights.n_ctx, rng, lambda: _leaf(weights, question, label, rng, factored))
+            yield Part(int(label), tuple(sorted(queries.tolist())), tree)
+
+
+def random_tree(tokens, k, rng, leaf, depth=0):
+    """Splits by any token, as often as you like."""
+    if rng.random() < 0.6 + 0.2 * depth:
+        return leaf()
+    halves = [random_tree(tokens, k, rng, leaf, depth + 1) for _ in range(2)]
+    return Split(int(rng.choice(tokens)), int(rng.choice([1, 1, 2, k])) if k > 1 else 1, *halves)
 
 
 def _leaf(weights, question, label, rng, factored):
@@ -67,12 +74,12 @@ def _parts_above(weights, question, label, rng):
     tokens = question.label_automaton(label).tokens
     others = [o for o in range(weights.d_vocab_out) if o != label]
     for query in tokens.tolist():
-        order = tuple(rng.permutation(tokens)[: int(rng.choice([0, 0, 1, 2]))].tolist())
-        leaves = []
-        for _ in range(len(order) + 1):
+
+        def leaf():
             terms = (Spoiler(int(rng.choice(others)), random_grid(weights, rng)),) if others and rng.random() < 0.8 else ()
-            leaves.append(Leaf(terms, _some_sequences(question, label, rng)))
-        yield Part(int(label), (query,), order, tuple(leaves))
+            return Leaf(terms, _some_sequences(question, label, rng))
+
+        yield Part(int(label), (query,), random_tree(tokens, weights.n_ctx, rng, leaf))
 
 
 def _some_sequences(question, label, rng):

@@ -30,6 +30,11 @@ class Budget:
         self._started, self._compiled = time.perf_counter(), compile_seconds()
 
     @property
+    def event(self) -> threading.Event:
+        """Set by whoever wants it to end."""
+        return self._stop
+
+    @property
     def compiling(self) -> float:
         """Seconds of compiling since the budget was made."""
         return compile_seconds() - self._compiled

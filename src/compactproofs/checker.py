@@ -47,7 +47,7 @@ Rows = list[Row]
 Harms = list[dict[int, int]]  # [i][t]: a number for token t at position i; at the last position only for queries
 Json = Any
 
-FORMAT, VERSION = "compactproofs-certificate", 2
+FORMAT, VERSION = "compactproofs-certificate", 3
 REAL, FLOAT32, ERROR_MODEL = "real", "float32-any-order", "float32-1"
 MOST_BYTES = 1 << 26  # Of a certificate or a model file.
 NO_LIMIT = 1 << 200
@@ -770,17 +770,21 @@ class Automaton:
             for t, z in row.items():
                 group.setdefault(z, []).append(t)
 
-    def in_class(self, order: Row, c: int) -> Automaton:
-        """Those with order[c] and none of order[:c]; for c = len(order), with none of order. Every sequence is in one of these classes."""
-        if not order:
-            return self
-        gone, n = set(order[:c]), len(self.moves)
-        rows = [{t: z for t, z in row.items() if t not in gone} for row in self.moves]
-        if c == len(order):
-            return Automaton(rows, self.accepting, self.first)
-        before = [{t: z + n if t == order[c] else z for t, z in row.items()} for row in rows]
-        seen = [{t: z + n for t, z in row.items()} for row in rows]  # state s + n: order[c] has been seen
-        return Automaton(before + seen, [False] * n + self.accepting, self.first)
+    def split(self, token: int, n: int, more: bool) -> Automaton:
+        """Those with fewer than n copies of the token, or those with n or more. A state is one of this automaton and the number of copies
+        so far, n standing for n or more."""
+        number, moves = {(self.first, 0): 0}, []
+        for s, copies in (waiting := [(self.first, 0)]):
+            row = {}
+            for t, z in self.moves[s].items():
+                after = z, min(copies + (t == token), n)
+                if more or after[1] < n:
+                    if after not in number:
+                        number[after] = len(number)
+                        waiting.append(after)
+                    row[t] = number[after]
+            moves.append(row)
+        return Automaton(moves, [self.accepting[s] and (copies == n) == more for s, copies in number], 0)
 
     def accepts(self, sequence: Row) -> bool:
         """Whether it accepts a sequence."""
@@ -1190,7 +1194,7 @@ class Pair:
         return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
 
     def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
-        """Whether a walk shows that output o stays below the label on all sequences of a class that have a mass."""
+        """Whether a walk shows that output o stays below the label on all sequences of a leaf that have a mass."""
         self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
         everything, groups = set(automaton.tokens), [(s, z, ts) for s, group in enumerate(automaton.groups) for z, ts in group.items()]
         steps = []
@@ -1209,7 +1213,7 @@ FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "
 
 
 class Leaf(NamedTuple):
-    """One class of a part: its sequences, its terms, what they cover, and listed sequences; without terms (None) everything counts."""
+    """A leaf of a part: its sequences, its terms, what they cover, and listed sequences; without terms (None) everything counts."""
 
     automaton: Automaton
     terms: list[Term] | None
@@ -1218,7 +1222,7 @@ class Leaf(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Sequences of a label whose last token is one of the queries, split by a chain of classes."""
+    """Sequences of a label whose last token is one of the queries, split by how often tokens occur."""
 
     where: str
     label: Label
@@ -1234,20 +1238,16 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
     label = lru_cache(8)(lambda m: Label(T, question.automata[m], m))  # all of them would take much memory too
     for number, part in enumerate(items(value, side)):
         here = f"{side}[{number}]"
-        m, queries, order, leaves = fields(part, "label queries order leaves", here)
+        m, queries, tree = fields(part, "label queries tree", here)
         m = integer(m, 0, T.out - 1, here + ".label")
         holds(m in question.automata, f"{here}: no sequence has the label {m}")
         automaton = question.automata[m]
-        queries, order = (integers(x, 0, T.v - 1, here) for x in (queries, order))
-        holds(set(automaton.tokens).issuperset([*queries, *order]), f"{here}: a token does not occur with label {m}")
-        holds(bool(queries) and len(set(queries)) == len(queries) and len(set(order)) == len(order), f"{here}: a token stands twice")
+        queries = integers(queries, 0, T.v - 1, here)
+        holds(set(automaton.tokens).issuperset(queries), f"{here}: a token does not occur with label {m}")
+        holds(bool(queries) and len(set(queries)) == len(queries), f"{here}: a query stands twice, or there is none")
         holds(seen.isdisjoint((m, q) for q in queries), f"{here}: a query of label {m} is in two parts")
         seen.update((m, q) for q in queries)
-        moves = 2 * sum(map(len, automaton.moves)) * (len(order) + 1)  # of the automata of its classes
-        T.meter.add(moves, 0)
-        T.meter.hold(0, 0, 100 * moves)
-        classes = enumerate(items(leaves, here + ".leaves", len(order) + 1))
-        found = [read_leaf(x, automaton.in_class(order, c), T, m, side, here) for c, x in classes]
+        found = [read_leaf(leaf, split, T, m, side, here) for leaf, split in read_tree(tree, automaton, T, here)]
         ends = {sequence[-1] for leaf in found for sequence in leaf.listed}
         holds(ends.issubset(queries), f"{here}: a listed sequence ends in no query")
         kinds = {term.kind for leaf in found for term in leaf.terms or ()}
@@ -1260,8 +1260,25 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
         yield Part(here, label(m), queries, sum(map(label(m).mass.__getitem__, queries)), found, "factored" in kinds)
 
 
+def read_tree(value: Json, automaton: Automaton, T: Tables, where: str) -> Iterator[tuple[Json, Automaton]]:
+    """The leaves of a tree, with the automata of their sequences. The halves of a split are disjoint and cover what is split."""
+    waiting, memory = [(value, automaton)], 0
+    while waiting:
+        tree, split = waiting.pop()
+        if not isinstance(tree, dict) or "token" not in tree:
+            yield tree, split
+            continue
+        token, n, more, fewer = fields(tree, "token at_least more fewer", where + " split")
+        holds(integer(token, 0, T.v - 1, where) in automaton.tokens, f"{where}: a token does not occur with the label")
+        moves = (integer(n, 1, T.k, where + ".at_least") + 1) * sum(map(len, split.moves))
+        memory += 200 * moves
+        T.meter.add(4 * moves, 0)
+        T.meter.hold(0, 0, memory)
+        waiting += [(fewer, split.split(token, n, False)), (more, split.split(token, n, True))]
+
+
 def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, where: str) -> Leaf:
-    """The terms and listed sequences of a class."""
+    """The terms and listed sequences of a leaf."""
     if value is None:
         return Leaf(automaton, None, set(), [])
     terms, listed = fields(value, "terms listed", where + " leaf")
@@ -1270,7 +1287,7 @@ def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, w
     sequences = [integers(x, 0, 1 << 31, where + " listed", T.k) for x in items(listed, where + " listed")]
     holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
     for sequence in sequences:
-        holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this class")
+        holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this leaf")
     return Leaf(automaton, found, covered, sequences)
 
 
@@ -1305,10 +1322,10 @@ def read_term(value: Json, T: Tables, m: int, covered: set[int], kinds: tuple[st
 def failing(T: Tables, part: Part) -> int:
     """At least the mass of a part that fails, whatever its terms are.
 
-    In each class, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
+    In each leaf, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
     reaches the label; take the first term that covers such an output o. It counts the sequence: `joint`, as max_o w_o G_o >= w_o G_o;
     `apart`, as its p, covered before, does not reach the label, so n1 G_o - n2 G_p adds up to at least zero; `factored`, as it covers all
-    outputs. So what fails is at most what the terms count, and at most the whole class. Right sequences, decided one by one, are taken off
+    outputs. So what fails is at most what the terms count, and at most the whole leaf. Right sequences, decided one by one, are taken off
     if a term counts them.
     """
     if part.factored:
@@ -1328,14 +1345,14 @@ def failing(T: Tables, part: Part) -> int:
 
 
 def right(T: Tables, part: Part) -> int:
-    """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the class.
+    """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the leaf.
     Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
     pairs = ((Pair(part.label, q), leaf) for q in part.queries for leaf in part.leaves)
     return sum(counted(T, leaf, [pair.q], map(pair.harms, leaf.terms or ()), pair.require_wrong, part.where) for pair, leaf in pairs)
 
 
 def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object], where: str) -> int:
-    """At least the mass of a class that its terms count, or all of it without terms, less the listed sequences, which must be
+    """At least the mass of a leaf that its terms count, or all of it without terms, less the listed sequences, which must be
     counted and meet what is required."""
     counters, count, scale = [], 0, T.scale + 2 * T.bits
     for term, harm in zip(leaf.terms or (), harms, strict=False):

@@ -1,6 +1,9 @@
 """How many threads this process may run: the one place that decides it."""
 
 import os
+from contextlib import AbstractContextManager
+
+from threadpoolctl import threadpool_limits
 
 from compactproofs.errors import CompactProofsError
 
@@ -17,3 +20,9 @@ def available_cores() -> int:
     if not limit.isascii() or not limit.isdigit() or int(limit) < 1:
         raise CompactProofsError(f"{THREADS_VARIABLE}={limit!r}: expected a positive integer")
     return min(cores, int(limit))
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Within this, matrix products take one thread each: the threads are ours."""
+    limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    return limits

@@ -29,6 +29,7 @@ from compactproofs.tasks import MaxOfK
 from models import mostly_right
 from oracle import is_correct
 from tasks import Named
+from trees import json_leaves
 
 HERE = Path(__file__).parent
 
@@ -91,17 +92,17 @@ def accepted(corpus):
     found["masses"] = with_masses("threshold-best", masses)
     found["masses-beyond-64-bits"] = with_masses("threshold-quartic", [[1 << 37, 5, 1 << 36, 1 << 37, 3]] * 3)
     plain = {**found["exact-accuracy"], "upper": None}
-    parts = [{**part, "leaves": [{**leaf, "listed": []} for leaf in part["leaves"]]} for part in plain["lower"] if not part["order"]]
+    parts = [{**part, "tree": {**part["tree"], "listed": []}} for part in plain["lower"] if "token" not in part["tree"]]
     found["few"] = claiming_all({**plain, "lower": parts[-4:]})
-    found["given-up"] = claiming_all({**plain, "lower": [{**part, "leaves": [None]} for part in parts[:-4]] + parts[-4:]})
-    found["classes"] = claiming_all({**plain, "lower": [in_classes(part) for part in parts[-4:]]})
+    found["given-up"] = claiming_all({**plain, "lower": [{**part, "tree": None} for part in parts[:-4]] + parts[-4:]})
+    found["splits"] = claiming_all({**plain, "lower": [with_splits(part) for part in parts[-4:]]})
     found["shallow"] = claiming_all({**plain, "lower": shallow(parts)})
     found["nothing"] = claiming_all({**plain, "lower": []})
     found["few-of-another-task"] = claiming_all({**found["another-task"], "lower": found["another-task"]["lower"][:1], "upper": None})
     found["few-with-masses"] = claiming_all({**found["masses"], "lower": parts_of_label(4, found["masses"])[:1]})
     found["one-apart"] = claiming_all({**plain, "lower": parts_with("apart", found["outputs-apart"]["lower"])[:1]})
     found["one-label"] = claiming_all({**found["pools"], "lower": parts_of_label(4, found["pools"])})
-    lists = {side: [part for part in found["exact-accuracy"][side] if part["leaves"][0]["listed"]] for side in ("lower", "upper")}
+    lists = {side: [part for part in found["exact-accuracy"][side] if part["tree"].get("listed")] for side in ("lower", "upper")}
     found["lists"] = claiming_all({**plain, **lists, "claim": found["exact-accuracy"]["claim"]})
     for name, content in found.items():
         corpus.add("accepted", name, content, "a", "over the real numbers")
@@ -127,15 +128,21 @@ def claiming_all(content):
     return {**content, "claim": claim}
 
 
-def in_classes(part):
-    """The same terms for each class of a chain."""
-    (leaf,), tokens = part["leaves"], [0, part["label"]]
-    return {**part, "order": tokens, "leaves": [leaf, leaf, leaf]}
+def with_splits(part):
+    """The same terms for each leaf."""
+    leaf = part["tree"]
+    copies = {"token": part["label"], "at_least": 2, "more": leaf, "fewer": leaf}
+    return {**part, "tree": {"token": 0, "at_least": 1, "more": leaf, "fewer": copies}}
+
+
+def below_the_label(part):
+    """The part about a label below the largest token, split by that token."""
+    return {**part, "label": 3, "queries": [3], "tree": {"token": 4, "at_least": 1, "more": None, "fewer": None}}
 
 
 def parts_with(kind, parts):
     """Those with a term of this kind."""
-    return [part for part in parts if any(kind in term for leaf in part["leaves"] for term in leaf["terms"])]
+    return [part for part in parts if any(kind in term for leaf in json_leaves(part) for term in leaf["terms"])]
 
 
 def parts_of_label(label, content):
@@ -145,7 +152,7 @@ def parts_of_label(label, content):
 def shallow(parts):
     """With few digits: sound, though it proves less."""
     result = deepcopy(parts)
-    for term in (term for part in result for leaf in part["leaves"] for term in leaf["terms"]):
+    for term in (term for part in result for leaf in json_leaves(part) for term in leaf["terms"]):
         term["depth"] = 20
     return result
 
@@ -168,9 +175,7 @@ def with_true_hash(content, *changes):
 
 def place_of(content, side, wanted):
     """The path of the first leaf that is wanted."""
-    return next(
-        f"{side}.{i}.leaves.{c}" for i, part in enumerate(content[side]) for c, leaf in enumerate(part["leaves"]) if wanted(part, leaf)
-    )
+    return next(f"{side}.{i}.tree" for i, part in enumerate(content[side]) if "token" not in part["tree"] and wanted(part, part["tree"]))
 
 
 def rejected(corpus, valid):
@@ -257,21 +262,24 @@ def reject_terms(valid, reject):
     reject("query-in-two-parts", "few", ("lower", lambda x: [*x, x[-1]]), reason="is in two parts")
     reject("query-in-two-parts-above", "lists", ("upper", lambda x: [*x, x[-1]]), reason="is in two parts")
     reject("query-in-two-parts-of-pools", "one-label", ("lower", lambda x: [*x, {**x[-1], "queries": [3]}]), reason="is in two parts")
-    reject("query-twice-in-a-part", "few", ("lower.3.queries", [4, 4]), reason="a token stands twice")
-    reject("no-queries", "few", ("lower.3.queries", []), reason="a token stands twice")
+    reject("query-twice-in-a-part", "few", ("lower.3.queries", [4, 4]), reason="a query stands twice")
+    reject("no-queries", "few", ("lower.3.queries", []), reason="or there is none")
     reject("query-above-the-label", "few", ("lower.3.label", 3), reason="does not occur with label")
     reject("query-beyond-the-vocabulary", "few", ("lower.3.queries", [5]), reason="out of range")
-    reject("class-of-a-token-above-the-label", "classes", ("lower.0.order.0", 5), reason="out of range")
-    reject("class-counted-twice", "classes", ("lower.0.order", [0, 0]), reason="a token stands twice")
+    reject("split-by-an-unknown-token", "splits", ("lower.0.tree.token", 5), reason="out of range")
+    reject("split-by-a-token-above-the-label", "few", ("lower.0", below_the_label), reason="does not occur with the label")
+    reject("split-by-no-copies", "splits", ("lower.0.tree.at_least", 0), reason="out of range")
+    reject("split-by-too-many-copies", "splits", ("lower.0.tree.fewer.at_least", 4), reason="out of range")
+    reject("half-of-a-split-given-up", "splits", ("lower.0.tree.fewer", None), reason="less than the")
     reject(
         "queries-swapped", "few", ("lower", lambda x: [{**p, "queries": x[i - 1]["queries"]} for i, p in enumerate(x)]), reason="might win"
     )
-    base, apart, label = "one-apart", "lower.0.leaves.0", valid["one-apart"]["lower"][0]["label"]
-    terms = valid[base]["lower"][0]["leaves"][0]["terms"]
+    base, apart, label = "one-apart", "lower.0.tree", valid["one-apart"]["lower"][0]["label"]
+    terms = valid[base]["lower"][0]["tree"]["terms"]
     first, last = terms[0], next(term for term in terms if "apart" in term)
     reject("output-uncovered", base, (f"{apart}.terms", [first]), reason="might win, and no term covers it")
     reject("no-term-at-all", base, (f"{apart}.terms", []), reason="might win, and no term covers it")
-    reject("output-of-a-class-uncovered", "classes", ("lower.0.leaves.0.terms", []), reason="might win, and no term covers it")
+    reject("output-of-a-leaf-uncovered", "splits", ("lower.0.tree.fewer.fewer.terms", []), reason="might win, and no term covers it")
     reject("apart-without-parent-covered", base, (f"{apart}.terms", [last]), reason="no earlier term covers that")
     reject("apart-with-parent-covered-later", base, (f"{apart}.terms", [last, first]), reason="no earlier term covers that")
     reject("apart-less-itself", base, (f"{apart}.terms", [first, {**last, "less": last["apart"]}]), reason="no earlier term covers that")
@@ -313,27 +321,27 @@ def reject_lists(valid, reject):
     m, q = part["label"], part["queries"][0]
     right = [x for x in SEQUENCES if max(x) == m and x[-1] == q and is_correct(WEIGHTS, x, m)]
     wrong = [x for x in SEQUENCES if max(x) == m and x[-1] == q and not is_correct(WEIGHTS, x, m)]
-    listed = part["leaves"][0]["listed"]
+    listed = part["tree"]["listed"]
     uncounted = next(list(x) for x in right if list(x) not in listed)
     reject("listed-twice", base, (f"{leaf}.listed", [listed[0], *listed]), reason="is listed twice")
     reject("listed-not-counted", base, (f"{leaf}.listed", [*listed, uncounted]), reason="is listed, but was not counted")
     reject("listed-not-right", base, (f"{leaf}.listed", [*listed, list(wrong[0])]), reason="is not certainly right")
-    reject("listed-of-another-label", base, (f"{leaf}.listed.0", [0, 0, q]), reason="is listed, but not of this class")
-    reject("listed-with-an-unknown-token", base, (f"{leaf}.listed.0", [9, m, q]), reason="is listed, but not of this class")
+    reject("listed-of-another-label", base, (f"{leaf}.listed.0", [0, 0, q]), reason="is listed, but not of this leaf")
+    reject("listed-with-an-unknown-token", base, (f"{leaf}.listed.0", [9, m, q]), reason="is listed, but not of this leaf")
     reject("listed-ends-in-no-query", base, (f"{leaf}.listed.0", [m, 0, 0 if q else 1]), reason="ends in no query")
-    classes = {**part, "order": [0], "leaves": [part["leaves"][0], {**part["leaves"][0], "listed": []}]}
-    reject("listed-of-another-class", base, (leaf.rpartition(".leaves")[0], classes), reason="is listed, but not of this class")
+    split = {"token": 0, "at_least": 1, "more": part["tree"], "fewer": {**part["tree"], "listed": []}}
+    reject("listed-of-another-leaf", base, (leaf, split), reason="is listed, but not of this leaf")
     above = place_of(exact, "upper", lambda _, leaf: leaf["listed"])
     part = exact["upper"][int(above.split(".")[1])]
     m, q = part["label"], part["queries"][0]
     right = [x for x in SEQUENCES if max(x) == m and x[-1] == q and is_correct(WEIGHTS, x, m)]
     wrong = [x for x in SEQUENCES if max(x) == m and x[-1] == q and not is_correct(WEIGHTS, x, m)]
-    listed, spoiler = part["leaves"][0]["listed"], part["leaves"][0]["terms"][0]
+    listed, spoiler = part["tree"]["listed"], part["tree"]["terms"][0]
     uncounted = next(list(x) for x in wrong if list(x) not in listed)
     reject("listed-twice-above", base, (f"{above}.listed", [listed[0], *listed]), reason="is listed twice")
     reject("listed-not-counted-above", base, (f"{above}.listed", [*listed, uncounted]), reason="is listed, but was not counted")
     reject("listed-not-wrong", base, (f"{above}.listed", [*listed, list(right[0])]), reason="is not certainly wrong")
-    reject("listed-of-another-label-above", base, (f"{above}.listed.0", [0, 0, q]), reason="is listed, but not of this class")
+    reject("listed-of-another-label-above", base, (f"{above}.listed.0", [0, 0, q]), reason="is listed, but not of this leaf")
     reject("spoiler-is-the-label", base, (f"{above}.terms.0.spoiler", m), reason="the label cannot spoil")
     reject("two-spoilers", base, (f"{above}.terms", [spoiler, spoiler]), reason="nor can two outputs")
     reject("spoiler-unknown", base, (f"{above}.terms.0.spoiler", 5), reason="out of range")
@@ -371,28 +379,28 @@ def malform_files(valid, malform):
     """Not JSON, or not this format."""
     few = valid["few"]
     data = cp.Certificate(few).data
-    version = b'"version": 2'
+    version = b'"version": 3'
     malform("empty", b"", "not valid JSON")
     malform("truncated-file", data[: len(data) // 2], "not valid JSON")
     malform("without-its-last-byte", data.rstrip()[:-1], "not valid JSON")
     malform("trailing-data", data + b"{}", "Extra data")
     malform("duplicate-keys", data.replace(version, version + b",\n" + version), "occurs twice")
     malform("duplicate-claim", data.replace(b'"total":', b'"total":"1","total":'), "occurs twice")
-    malform("duplicate-order", data.replace(b'"order":', b'"order":[],"order":'), "occurs twice")
+    malform("duplicate-tree", data.replace(b'"tree":', b'"tree":null,"tree":'), "occurs twice")
     malform("deep-nesting", b"[" * 5_000 + b"]" * 5_000, "nested too deeply")
     malform("deep-nesting-inside", data.replace(b'"factors": null', b'"factors": ' + b"[" * 5_000 + b"]" * 5_000), "nested too deeply")
     malform("huge-integer", data.replace(version, version + b"0" * 5000), "not valid JSON")
     malform("huge-claim", changed(few, ("claim.correct_at_least", "9" * 5000)), "not a natural number")
     malform("not-a-number", data.replace(version, b'"version": NaN'), "not an integer")
-    malform("floating-point", data.replace(version, b'"version": 2.0'), "not an integer")
+    malform("floating-point", data.replace(version, b'"version": 3.0'), "not an integer")
     malform("floating-point-inside", data.replace(b'"depth":6400', b'"depth":6.4e3'), "not an integer")
     malform("not-utf-8", b"\xff\xfe" + data, "not valid JSON")
     malform("another-format", changed(few, ("format", "zip")), "not a certificate")
     malform("a-list", b"[]", "not a certificate")
-    malform("version-1", VERSION_1, "this checker knows version 2. Make it anew")
-    malform("another-version", changed(few, ("version", 3)), "this checker knows version 2")
-    malform("version-true", changed(few, ("version", True)), "this checker knows version 2")
-    malform("version-as-a-string", changed(few, ("version", "2")), "this checker knows version 2")
+    malform("version-1", VERSION_1, "this checker knows version 3. Make it anew")
+    malform("another-version", changed(few, ("version", 4)), "this checker knows version 3")
+    malform("version-true", changed(few, ("version", True)), "this checker knows version 3")
+    malform("version-as-a-string", changed(few, ("version", "3")), "this checker knows version 3")
     malform("no-end-marker", {k: v for k, v in few.items() if k != "end"}, "fields")
     malform("end-marker-first", {"end": few["end"], **{k: v for k, v in few.items() if k != "end"}}, "end marker")
     malform("unknown-field", {"comment": "hello", **few}, "fields")
@@ -429,10 +437,12 @@ def malform_fields(valid, malform):
     change("no-parts", ("lower", None), reason="lower is not a list")
     change("part-as-a-list", ("lower.0", []), reason="is not an object")
     change("part-with-a-strategy", ("lower.0", lambda x: {**x, "strategy": "oracle"}), reason="fields")
-    change("leaf-as-a-list", ("lower.0.leaves.0", []), reason="is not an object")
-    change("leaf-without-a-list", ("lower.0.leaves.0", {"terms": []}), reason="fields")
-    change("too-few-leaves", ("lower.0.order", [0]), reason="expected 2")
-    change("sequence-too-short", ("lower.0.leaves.0.listed", [[4, 4]]), reason="expected 3")
+    change("leaf-as-a-list", ("lower.0.tree", []), reason="is not an object")
+    change("leaf-without-a-list", ("lower.0.tree", {"terms": []}), reason="fields")
+    change("split-without-a-half", ("lower.0.tree", {"token": 0, "at_least": 1, "more": None}), reason="fields")
+    change("split-with-terms", ("lower.0.tree", lambda x: {**x, "token": 0, "at_least": 1, "more": x, "fewer": x}), reason="fields")
+    change("split-by-a-number-as-a-string", ("lower.0.tree.at_least", "1"), reason="not an integer", base="splits")
+    change("sequence-too-short", ("lower.0.tree.listed", [[4, 4]]), reason="expected 3")
     term = place_of(valid["few"], "lower", lambda _, leaf: leaf["terms"]) + ".terms.0"
     change("term-as-a-list", (term, []), reason="a term is not an object")
     change("term-of-no-kind", (term, {}), reason="fields")
@@ -447,10 +457,8 @@ def malform_fields(valid, malform):
     change("too-few-offsets", (f"{term}.offsets", [0, 0]), reason="expected 3")
     change("step-of-three-numbers", (f"{term}.step", [1, 2, 3]), reason="expected 2")
     change("depth-as-a-list", (f"{term}.depth", [1]), reason="not an integer")
-    change(
-        "factored-beside-joint", ("lower.0.leaves.0.terms", lambda x: [*x, joint[0][joint[1]]]), reason="by themselves", base="one-label"
-    )
-    change("listed-beside-factored", ("lower.0.leaves.0.listed", [[4, 4, 4]]), reason="listed beside factored", base="one-label")
+    change("factored-beside-joint", ("lower.0.tree.terms", lambda x: [*x, joint[0][joint[1]]]), reason="by themselves", base="one-label")
+    change("listed-beside-factored", ("lower.0.tree.listed", [[4, 4, 4]]), reason="listed beside factored", base="one-label")
     change("factors-of-another-shape", ("factors.mu.entries", [1, 2]), reason="expected 5", base="one-label")
     change("factors-as-a-list", ("factors", []), reason="is not an object", base="one-label")
 

@@ -20,6 +20,7 @@ from compactproofs.tasks import MaxOfK
 from compactproofs.tasks.question import Question
 from models import random_weights, weights_from_tables
 from tasks import KINDS, Named
+from trees import json_chain, json_leaves, json_part, leaf_of
 
 SEEDS = range(72)
 TASKS = ("max", "max", *KINDS)
@@ -145,7 +146,7 @@ class Case:
     def lower_part(self, m, queries, order):
         factored = self.rng.random() < 0.3
         leaves = [self.factored_leaf(m, queries) if factored else self.leaf(self.pair(m, queries[0])) for _ in range(len(order) + 1)]
-        return {"label": m, "queries": queries, "order": order, "leaves": leaves}
+        return json_part(m, queries, json_chain(order, leaves))
 
     def upper_part(self, m, queries, order):
         pair, leaves = self.pair(m, queries[0]), []
@@ -154,7 +155,7 @@ class Case:
             o = self.rng.choice([*others, None])
             spoilers = [] if o is None else [{"spoiler": o, **self.grid(pair.terms(o, up=False), self.T.scale + 2 * self.T.bits)}]
             leaves.append(self.rng.choice([None, *[{"terms": spoilers, "listed": []}] * 4]))
-        return {"label": m, "queries": queries, "order": order, "leaves": leaves}
+        return json_part(m, queries, json_chain(order, leaves))
 
     def factored_leaf(self, m, queries):
         harms = checker.pooled(self.label(m), queries)
@@ -212,9 +213,8 @@ def with_list(case, part, bound, truth):
         return None
     listed = 0
     for x in case.rng.sample(sorted(case.labels), len(case.labels)):
-        leaf = case.rng.choice([leaf for leaf in part["leaves"] if leaf is not None] or [None])
-        own = next((c for c, t in enumerate(part["order"]) if t in x), len(part["order"]))
-        leaf = part["leaves"][own] if case.rng.random() < 0.8 else leaf
+        leaf = case.rng.choice(list(json_leaves(part)) or [None])
+        leaf = leaf_of(part, x) if case.rng.random() < 0.8 else leaf
         if leaf is None:
             continue
         leaf["listed"] += [list(x)] * case.rng.choice([1, 1, 1, 2])
@@ -321,7 +321,7 @@ def test_parts_from_nowhere_prove_something():
 
 
 def test_harmless_outputs_cannot_win(case):
-    """A walk finds the largest sum of upper bounds; over all sequences, and over those of a class."""
+    """A walk finds the largest sum of upper bounds; over all sequences, and over those of a leaf."""
     for m, automaton in case.question.automata.items():
         for q, o in product(automaton.tokens, range(case.T.out)):
             if o == m:
@@ -332,21 +332,27 @@ def test_harmless_outputs_cannot_win(case):
             assert (o in harmful) == bool(pair.harmful(place, place + 1))  # several at once find what each finds by itself
             sums = {x: tuple(checker.along(pair.terms(o, up), list(x)) for up in (False, True)) for x in sequences}
             assert o in harmful or all(low < 0 for low, _ in sums.values())
-            order = case.rng.sample(automaton.tokens, case.rng.randint(0, len(automaton.tokens)))
-            for c in range(len(order) + 1):
-                inside = automaton.in_class(order, c)
+            for inside in some_splits(case, automaton):
                 found = pair.is_harmless_in(o, inside)
                 assert found == all(high < 0 for x, (_, high) in sums.items() if inside.accepts(list(x)) and case.mass([x]))
 
 
-def test_every_sequence_is_of_one_label_and_one_class(case):
+def some_splits(case, automaton):
+    """The leaves of a random tree."""
+    leaves = [automaton]
+    for _ in range(case.rng.randint(0, 3)):
+        split = leaves.pop(case.rng.randrange(len(leaves)))
+        token, n = case.rng.choice(automaton.tokens), case.rng.randint(1, case.T.k)
+        leaves += [split.split(token, n, False), split.split(token, n, True)]
+    return leaves
+
+
+def test_every_sequence_is_of_one_label_and_one_leaf(case):
     for x, label in case.labels.items():
         accepting = [m for m, automaton in case.question.automata.items() if automaton.accepts(list(x))]
         assert accepting == [label]
         automaton = case.question.automata[label]
-        order = case.rng.sample(automaton.tokens, case.rng.randint(0, len(automaton.tokens)))
-        own = next((c for c, t in enumerate(order) if t in x), len(order))
-        assert [c for c in range(len(order) + 1) if automaton.in_class(order, c).accepts(list(x))] == [own]
+        assert sum(leaf.accepts(list(x)) for leaf in some_splits(case, automaton)) == 1
 
 
 def test_the_masses_of_parts_are_those_of_their_sequences(case):
@@ -382,7 +388,7 @@ def test_a_pool_takes_the_least_attention_where_tokens_help():
 
     def failing(queries):
         term = {"factored": True, **FINE}
-        part = {"label": 1, "queries": queries, "order": [], "leaves": [{"terms": [term], "listed": []}]}
+        part = json_part(1, queries, {"terms": [term], "listed": []})
         (read,) = checker.read_parts([part], T, question, "lower")
         return checker.failing(T, read)
 
@@ -398,7 +404,7 @@ def test_a_pool_takes_the_least_attention_where_tokens_help():
 
 def test_factored_terms_need_factors_of_their_label():
     weights, question, T = handmade([[0, -3], [-3, 0]], [[0.5, 0], [0, 1]], np.zeros((2, 2)))
-    part = {"label": 1, "queries": [1], "order": [], "leaves": [{"terms": [{"factored": True, **FINE}], "listed": []}]}
+    part = json_part(1, [1], {"terms": [{"factored": True, **FINE}], "listed": []})
     for factors in (checker.read_factors(None, network(weights).sizes()), handmade_factors(weights, [])):
         with pytest.raises(checker.RejectedError, match="label 1 has a factored term, but no factors"):
             list(checker.read_parts([part], T._replace(factors=factors), question, "lower"))
@@ -412,7 +418,7 @@ def test_terms_of_one_output_take_off_only_what_was_counted():
     joint = {"joint": [1], "weights": [1], **FINE}
 
     def failing(*terms):
-        part = {"label": 2, "queries": [2], "order": [], "leaves": [{"terms": list(terms), "listed": []}]}
+        part = json_part(2, [2], {"terms": list(terms), "listed": []})
         (read,) = checker.read_parts([part], T, question, "lower")
         return checker.failing(T, read)
 

@@ -4,6 +4,7 @@ The truth comes from `network_oracle`, which shares no code with the package.
 """
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -27,6 +28,7 @@ from compactproofs.strategies.registry import all_strategies, strategy
 from compactproofs.strategies.threshold import Tabled
 from compactproofs.tasks import MaxOfK, task_for
 from compactproofs.tasks.question import Question
+from trees import json_leaves
 
 NAMED = [
     strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")
@@ -206,8 +208,10 @@ def test_a_checker_that_rounds_coarsely_proves_less_and_nothing_false(kind, bits
 
 
 def _without_lists(part):
-    leaves = [None if leaf is None else {**leaf, "listed": []} for leaf in part["leaves"]]
-    return {**part, "leaves": leaves}
+    part = deepcopy(part)
+    for leaf in json_leaves(part):
+        leaf["listed"] = []
+    return part
 
 
 NOTHING = {
@@ -231,7 +235,7 @@ def test_a_weight_of_zero_does_not_define_a_norm_of_nothing():
 def test_verify_asks_whether_the_question_fits_the_network():
     """Kernels would read beyond their arrays."""
     question = Question(MaxOfK(1, 2))
-    ledger = Ledger(question, "", tuple(Part(m, tuple(range(m + 1)), (), (Leaf(()),)) for m in range(2)))
+    ledger = Ledger(question, "", tuple(Part(m, tuple(range(m + 1)), Leaf(())) for m in range(2)))
     assert verify(ledger, Network(**NOTHING)).correct_at_least == 1
     with pytest.raises(TaskError, match="n_ctx"):
         verify(ledger, Network(**{**NOTHING, "n_ctx": 2}))

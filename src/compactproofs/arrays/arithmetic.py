@@ -9,16 +9,18 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import erf, pi
 from typing import Any
 
 import numpy as np
 
-from compactproofs.arrays import elementary, interval
+from compactproofs.arrays import elementary, interval, uniform
 from compactproofs.arrays.ball import Ball
 from compactproofs.arrays.interval import Comparison, Interval
 from compactproofs.arrays.phantom import FlopCounter, Phantom
 from compactproofs.arrays.rounding import inverse_sqrt_enclosure, round_down, round_up
+from compactproofs.arrays.uniform import Uniform
 
 _TURN_BITS = 128
 """Digits to which cosines and sines are known before they are rounded to float64."""
@@ -38,6 +40,10 @@ class AbstractArithmetic(ABC):
     def number(self, value: Fraction) -> Any:
         """A rational number, as a scalar."""
         raise TypeError(f"{type(self).__name__} has no rational numbers")
+
+    def between(self, low: Fraction, high: Fraction) -> Any:
+        """A number that lies between these, as a scalar."""
+        raise TypeError(f"{type(self).__name__} has no such numbers")
 
     def pi(self) -> Any:
         """pi, as a scalar."""
@@ -89,6 +95,9 @@ class Float64(AbstractArithmetic):
     def number(self, value: Fraction) -> float:
         return float(value)
 
+    def between(self, low: Fraction, high: Fraction) -> float:
+        return float((low + high) / 2)
+
     def pi(self) -> float:
         return pi
 
@@ -116,7 +125,10 @@ class Rigorous(AbstractArithmetic):
         return Interval(np.asarray(lower), np.asarray(upper))
 
     def number(self, value: Fraction) -> Interval:
-        return Interval(np.asarray(round_down(value)), np.asarray(round_up(value)))
+        return self.between(value, value)
+
+    def between(self, low: Fraction, high: Fraction) -> Interval:
+        return Interval(np.asarray(round_down(low)), np.asarray(round_up(high)))
 
     def pi(self) -> Interval:
         return _rounded(np.array([elementary.pi(_TURN_BITS)], dtype=object))[0]
@@ -131,6 +143,38 @@ class Rigorous(AbstractArithmetic):
 
     def erf(self, x: Interval) -> Interval:
         return interval.erf(x)
+
+
+@dataclass(frozen=True)
+class Uniformly(AbstractArithmetic):
+    """Arrays with one error each: the result is a theorem about real numbers, nearly as fast as float64."""
+
+    def array(self, values: np.ndarray) -> Uniform:
+        return Uniform.exact(values)
+
+    def inverse_sqrt(self, square: Fraction) -> Uniform:
+        return _uniform("inverse_sqrt", square)
+
+    def number(self, value: Fraction) -> Uniform:
+        return _uniform("number", value)
+
+    def between(self, low: Fraction, high: Fraction) -> Uniform:
+        return _uniform("between", low, high)
+
+    def pi(self) -> Uniform:
+        return _uniform("pi")
+
+    def sigmoid(self, x: Uniform) -> Uniform:
+        return uniform.sigmoid(x)
+
+    def erf(self, x: Uniform) -> Uniform:
+        return uniform.erf(x)
+
+
+@lru_cache(maxsize=1024)
+def _uniform(name: str, *numbers: Fraction) -> Uniform:
+    """A scalar of `Rigorous`."""
+    return Uniform.enclosing(getattr(Rigorous(), name)(*numbers))
 
 
 @dataclass(frozen=True)
@@ -183,6 +227,10 @@ class Counting(AbstractArithmetic):
 
     def number(self, value: Fraction) -> Phantom:
         del value
+        return Phantom((), self.counter)
+
+    def between(self, low: Fraction, high: Fraction) -> Phantom:
+        del low, high
         return Phantom((), self.counter)
 
     def pi(self) -> Phantom:

@@ -29,6 +29,7 @@ FILES = (
     "counting/count_up.py",
     "counting/grid.py",
     "counting/kernels.py",
+    "counting/walks.py",
     "interpretation/ablation_kernel.py",
     "search/grids.py",
     "search/listing.py",

@@ -12,7 +12,7 @@ from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import CertificateError
 from compactproofs.form.embedded import position_centre
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler, Term
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
 from compactproofs.model.kinds import Model
 from compactproofs.tasks import AbstractTask, MaxOfK
 from compactproofs.tasks.question import FLOAT32, Question
@@ -64,11 +64,17 @@ def _task(task: AbstractTask) -> str | dict[str, Any]:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    return {"label": part.label, "queries": list(part.queries), "order": list(part.order), "leaves": [_leaf(leaf) for leaf in part.leaves]}
+    return {"label": part.label, "queries": list(part.queries), "tree": _tree(part.tree)}
 
 
-def _leaf(leaf: Leaf | None) -> dict[str, Any] | None:
-    return None if leaf is None else {"terms": [_term(term) for term in leaf.terms], "listed": [list(x) for x in leaf.listed]}
+def _tree(tree: Tree) -> dict[str, Any] | None:
+    match tree:
+        case None:
+            return None
+        case Split():
+            return {"token": tree.token, "at_least": tree.at_least, "more": _tree(tree.more), "fewer": _tree(tree.fewer)}
+        case Leaf():
+            return {"terms": [_term(term) for term in tree.terms], "listed": [list(x) for x in tree.listed]}
 
 
 def _term(term: Term) -> dict[str, Any]:
@@ -112,12 +118,15 @@ def _dyadic(x: np.ndarray) -> dict[str, Any]:
 
 
 def _decoded_part(part: dict[str, Any]) -> Part:
-    leaves = tuple(None if leaf is None else _decoded_leaf(leaf) for leaf in part["leaves"])
-    return Part(part["label"], tuple(part["queries"]), tuple(part["order"]), leaves)
+    return Part(part["label"], tuple(part["queries"]), _decoded_tree(part["tree"]))
 
 
-def _decoded_leaf(leaf: dict[str, Any]) -> Leaf:
-    return Leaf(tuple(map(_decoded_term, leaf["terms"])), tuple(tuple(x) for x in leaf["listed"]))
+def _decoded_tree(tree: dict[str, Any] | None) -> Tree:
+    if tree is None:
+        return None
+    if "token" in tree:
+        return Split(tree["token"], tree["at_least"], _decoded_tree(tree["fewer"]), _decoded_tree(tree["more"]))
+    return Leaf(tuple(map(_decoded_term, tree["terms"])), tuple(tuple(x) for x in tree["listed"]))
 
 
 def _decoded_term(term: dict[str, Any]) -> Term:

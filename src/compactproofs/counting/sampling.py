@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from compactproofs.budget import Budget, in_threads
-from compactproofs.counting import block_truth
-from compactproofs.counting.brute_force import decide
+from compactproofs.counting.brute_force import truth_of
 from compactproofs.counting.choices import Choices
 from compactproofs.counting.outcome import ExactCount, Progress, duration
 from compactproofs.errors import InfeasibleError
-from compactproofs.form.evaluation import prepare
 from compactproofs.model.kinds import Model
-from compactproofs.model.network import Network
 from compactproofs.tasks import AbstractTask, check_fits
-
-_BATCH = 2**16
 
 _ENOUGH = 0.5
 """Seconds after which the batches done so far tell how long the rest takes."""
@@ -35,23 +30,21 @@ def sample(
 
     Raises `InfeasibleError`, soon, if it would take longer than `seconds`.
 
-    Cost: O(samples n_ctx d_vocab_out).
+    Cost: that of deciding one sequence (`PlainTruth`, `BlockTruth`), times `samples`.
     """
     check_fits(task, weights)
     if samples < 1:
         raise ValueError(f"samples={samples} must be at least 1")
-    if isinstance(weights, Network):
-        return block_truth.sample(weights, task, samples, seed=seed, seconds=seconds, threads=threads, progress=progress)
-    evaluation, choices = prepare(weights), Choices.of(task)
+    truth, choices = truth_of(weights), Choices.of(task)
+    whole = truth.limits(choices).batch
 
     def run(batch: int) -> ExactCount:
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
-        size = min(_BATCH, samples - batch * _BATCH)
-        return decide(weights, task, evaluation, choices.drawn(generator, size))
+        return truth.decide(task, choices.drawn(generator, min(whole, samples - batch * whole)))
 
     correct = undecided = exactly = done = 0
     budget = Budget(seconds)
-    for _, count in in_threads(run, range(-(-samples // _BATCH)), budget, threads):
+    for _, count in in_threads(run, range(-(-samples // whole)), budget, threads):
         correct += count.correct
         undecided += count.undecided
         exactly += count.decided_exactly

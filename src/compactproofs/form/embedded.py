@@ -92,8 +92,22 @@ def value_sheets(model: Model) -> int:
     return int(rows) // model.d_vocab
 
 
+def is_affine(network: Network) -> bool:
+    """Whether there is one head and what follows attention is affine, up to a positive factor common to all outputs."""
+    return not _reasons(network)
+
+
 def require_affine(network: Network) -> None:
-    """Raise unless there is one head and what follows attention is affine, up to a positive factor common to all outputs."""
+    """Raise unless the network is affine."""
+    reasons = _reasons(network)
+    if reasons:
+        raise UnsupportedError(
+            f"this bound is about one head and an affine readout; the network has {' and '.join(reasons)}. `threshold-quartic` and "
+            "`threshold-best` are about whole blocks"
+        )
+
+
+def _reasons(network: Network) -> list[str]:
     reasons = []
     if network.n_heads != 1:
         reasons.append(f"{network.n_heads} heads")
@@ -103,11 +117,7 @@ def require_affine(network: Network) -> None:
         reasons.append("norms on the stream (post-norm)")
     elif network.norm_final is not None and not _harmless_biases(network):
         reasons.append("a final norm whose bias, or b_U behind it, tells outputs apart")
-    if reasons:
-        raise UnsupportedError(
-            f"this bound is about one head and an affine readout; the network has {' and '.join(reasons)}. `--strategy brute-force` "
-            "proves its accuracy by evaluating every sequence, and `compactproofs accuracy --samples N` measures it in a sample"
-        )
+    return reasons
 
 
 def _harmless_biases(network: Network) -> bool:

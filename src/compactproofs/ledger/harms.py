@@ -13,11 +13,24 @@ from compactproofs.bounds import pairs
 from compactproofs.bounds.terms import Terms
 from compactproofs.counting.count_up import Automaton
 from compactproofs.errors import LedgerError
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Spoiler, Term
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Spoiler, Term
 
 
 class AbstractHarms(ABC):
-    """Where the harms of a block's terms come from."""
+    """Where the harms of terms come from: those of one query and label, or of a leaf."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all leaves have the same."""
+        return True
+
+    def of_leaf(self, leaf: Leaf, automaton: Automaton, masses: np.ndarray) -> AbstractHarms:
+        """Those of a leaf."""
+        return self
+
+    def single(self, output: int) -> np.ndarray:
+        """(position, token number): upper bounds of the table of one output."""
+        raise LedgerError("there are no tables of single outputs")
 
     @abstractmethod
     def harms(self, term: Term) -> np.ndarray:
@@ -50,6 +63,9 @@ class CompiledHarms(AbstractHarms):
                 raise LedgerError("a factored term stands among terms of single outputs")
         return np.asarray(found)
 
+    def single(self, output: int) -> np.ndarray:
+        return np.asarray(pairs.joint_harms(self.pair, np.array([output]), np.array([1])))
+
     def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
         return bool(pairs.walk_upper(self.pair, output, masses, automaton) < 0.0)
 
@@ -75,6 +91,9 @@ class ArrayHarms(AbstractHarms):
             case Factored():
                 raise LedgerError("a factored term stands among terms of single outputs")
         return upper_end(found)
+
+    def single(self, output: int) -> np.ndarray:
+        return upper_end(self.terms.G[output])
 
     def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
         return self.terms.harmless(output, masses, automaton)
@@ -113,15 +132,20 @@ class UnknownHarms(AbstractHarms):
     """Where float64 knows nothing: anything may be harmful."""
 
     shape: tuple[int, ...]
+    whole: AbstractHarms | None = None
+    """What decides single sequences"""
 
     def harms(self, term: Term) -> np.ndarray:
+        return np.full(self.shape, np.inf)
+
+    def single(self, output: int) -> np.ndarray:
         return np.full(self.shape, np.inf)
 
     def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
         return False
 
     def decide(self, sequence: np.ndarray) -> int:
-        return pairs.UNDECIDED
+        return pairs.UNDECIDED if self.whole is None else self.whole.decide(sequence)
 
 
 def upper_end(h: Any) -> np.ndarray:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import Automaton
 from compactproofs.counting.subject import for_queries
 from compactproofs.ledger.harms import AbstractHarms
@@ -50,10 +49,9 @@ def _by_query(ledger: Ledger) -> Ledger:
 
 def _worst(run: Verification, part: Part, q: int, harms: AbstractHarms) -> list[int] | None:
     subject = run.subject(part.label)
-    masses, order = for_queries(subject, np.array([q])), run.numbers(part.label, part.order)
+    masses = for_queries(subject, np.array([q]))
     best: tuple[int, list[int]] = (-1, [])
-    for c, leaf in enumerate(part.leaves):
-        automaton = in_class(subject.automaton, order, c)
+    for leaf, automaton in run.leaves(part):
         for term in leaf.terms if leaf is not None else ():
             start, D = integers(harms.harms(term), term.grid, False)
             total, path = _heaviest(D, masses, automaton)

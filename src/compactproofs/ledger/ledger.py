@@ -1,15 +1,17 @@
 """What a threshold proof is: parts, leaves, terms. Plain data, from anywhere; `verify` decides what it proves.
 
-A ledger splits the sequences of the question by label, then by query sets, then by chains of classes ("token c of an order occurs and none
-before it", and "none occurs"). Every leaf has terms. The rule (docs/explanation/threshold-proofs.md, Theorem 4): if every output is covered
-by a term or shown harmless by a walk, the mass that fails is at most the sum over terms of `count_up`.
+A ledger splits the sequences of the question by label, then by query sets, then by a tree: each split is by how often some token occurs.
+Every leaf has terms. The rule (docs/explanation/threshold-proofs.md, Theorem 4): if every output is covered by a term or shown harmless by
+a walk, the mass that fails is at most the sum over terms of `count_up`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compactproofs.bounds.factors import Factors
+from compactproofs.bounds.relaxation import Relaxation
 from compactproofs.counting.grid import Grid
 from compactproofs.tasks.question import Question
 
@@ -58,6 +60,22 @@ class Leaf:
 
     terms: tuple[Term, ...]
     listed: tuple[tuple[int, ...], ...] = ()
+    relaxation: Relaxation | None = None
+    """Hints, where several heads, an MLP or a norm follows"""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Sequences in which the token occurs fewer than `at_least` times, and those in which it occurs so often."""
+
+    token: int
+    at_least: int
+    fewer: Tree
+    more: Tree
+
+
+Tree = Leaf | Split | None
+"""How the sequences of a part are split; None: given up."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +84,44 @@ class Part:
 
     label: int
     queries: tuple[int, ...]
-    order: tuple[int, ...]
-    """Tokens of the chain."""
-    leaves: tuple[Leaf | None, ...]
-    """One for each class of the chain and one for "none occurs"; None: given up."""
+    tree: Tree
+
+    @property
+    def leaves(self) -> tuple[Leaf | None, ...]:
+        """All of them; the ends of `more` before those of `fewer`."""
+        return tuple(leaves_of(self.tree))
+
+    def with_leaves(self, change: Callable[[Leaf], Leaf | None]) -> Part:
+        """The same splits, the leaves changed."""
+        return replace(self, tree=_changed(self.tree, change))
 
     def restricted(self, queries: tuple[int, ...]) -> Part:
         """The same claim about some of its queries; listed sequences that end in another one are left out."""
-        leaves = tuple(leaf and replace(leaf, listed=tuple(x for x in leaf.listed if x[-1] in queries)) for leaf in self.leaves)
-        return replace(self, queries=queries, leaves=leaves)
+        kept = self.with_leaves(lambda leaf: replace(leaf, listed=tuple(x for x in leaf.listed if x[-1] in queries)))
+        return replace(kept, queries=queries)
+
+
+def chain(order: Sequence[int], leaves: Sequence[Tree]) -> Tree:
+    """Split by the first token of the order that occurs: a tree for each of them, and one for "none occurs"."""
+    *before, tree = leaves
+    for token, leaf in zip(reversed(order), reversed(before), strict=True):
+        tree = Split(token, 1, tree, leaf)
+    return tree
+
+
+def leaves_of(tree: Tree) -> Iterator[Leaf | None]:
+    """The leaves of a tree."""
+    if isinstance(tree, Split):
+        yield from leaves_of(tree.more)
+        yield from leaves_of(tree.fewer)
+    else:
+        yield tree
+
+
+def _changed(tree: Tree, change: Callable[[Leaf], Leaf | None]) -> Tree:
+    if isinstance(tree, Split):
+        return replace(tree, fewer=_changed(tree.fewer, change), more=_changed(tree.more, change))
+    return None if tree is None else change(tree)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,16 +22,14 @@ from compactproofs.arrays.environment import require_ieee754
 from compactproofs.bounds import pairs
 from compactproofs.bounds.factored_tables import FactoredTables
 from compactproofs.bounds.factors import Factors
-from compactproofs.bounds.terms import Terms
-from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
 from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
+from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
-from compactproofs.form.additive import additive_form
-from compactproofs.form.evaluation import Evaluation, prepare
-from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, TableHarms, UnknownHarms, upper_end, with_slack
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Part, Spoiler, Term
+from compactproofs.ledger.harms import AbstractHarms, TableHarms, upper_end, with_slack
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
+from compactproofs.ledger.sources import source_of
 from compactproofs.model.kinds import Model
 from compactproofs.tasks import check_fits
 from compactproofs.tasks.question import REAL
@@ -94,11 +92,13 @@ def verify(ledger: Ledger, weights: Model, *, intervals: bool = False) -> Verifi
 
 @dataclass(frozen=True)
 class _Block:
-    """Some queries of a part that share their harms."""
+    """A leaf of a part, for some queries that share their harms."""
 
     part: Part
     queries: np.ndarray
     harms: AbstractHarms
+    leaf: Leaf
+    automaton: Automaton
 
 
 class Verification:
@@ -113,7 +113,7 @@ class Verification:
             if part.label not in labels:
                 raise LedgerError(f"a part is about the label {part.label}, which no sequence carries")
             self.check(part)
-        self._pair = self._arrays() if intervals else self._compiled()
+        self._source = source_of(weights, self.question, intervals=intervals)
 
     def subject(self, label: int) -> Subject:
         if label not in self._subjects:
@@ -133,13 +133,28 @@ class Verification:
             raise LedgerError(f"label {label}: one of the tokens {wanted.tolist()!s:.80} does not occur with it")
         return found
 
+    def leaves(self, part: Part) -> Iterator[tuple[Leaf | None, Automaton]]:
+        """The leaves of a part, each with the automaton of its sequences."""
+        waiting: list[tuple[Tree, Automaton]] = [(part.tree, self.subject(part.label).automaton)]
+        while waiting:
+            tree, automaton = waiting.pop()
+            if isinstance(tree, Split):
+                (token,) = self.numbers(part.label, [tree.token]).tolist()
+                waiting.append((tree.fewer, with_fewer(automaton, token, tree.at_least)))
+                waiting.append((tree.more, with_more(automaton, token, tree.at_least)))
+            else:
+                yield tree, automaton
+
     def check(self, part: Part) -> None:
         """Raise unless the part is well formed."""
         where = f"label {part.label}, queries {list(part.queries)!s:.40}"
         self.numbers(part.label, part.queries)
-        self.numbers(part.label, part.order)
-        if not part.queries or len(set(part.order)) != len(part.order) or len(part.leaves) != len(part.order) + 1:
-            raise LedgerError(f"{where}: a part needs queries, an order of different tokens, and one leaf more than that")
+        if not part.queries:
+            raise LedgerError(f"{where}: a part needs queries")
+        for split in _splits(part.tree):
+            self.numbers(part.label, [split.token])
+            if not 1 <= split.at_least <= self.weights.n_ctx:
+                raise LedgerError(f"{where}: a split by {split.at_least} copies of a token; expected 1 to {self.weights.n_ctx}")
         for leaf in (leaf for leaf in part.leaves if leaf is not None):
             for term in leaf.terms:
                 _require_grid(term.grid, self.weights.n_ctx, where)
@@ -161,28 +176,6 @@ class Verification:
         if not good or label in named or any(not 0 <= o < self.weights.d_vocab_out for o in named):
             raise LedgerError(f"{where}: a term names outputs or weights that cannot be: {term!s:.120}")
 
-    def _compiled(self) -> Callable[[Subject, int], AbstractHarms]:
-        evaluation: Evaluation = prepare(self.weights, self.question.margin)
-        usable = evaluation.tolerance < np.inf
-
-        def pair(subject: Subject, q: int) -> AbstractHarms:
-            if not usable:  # float64 knows nothing about these weights
-                return UnknownHarms(subject.masses.shape)
-            return CompiledHarms(pairs.pair_of(evaluation, subject.tokens, subject.label, int(subject.tokens[q])))
-
-        return pair
-
-    def _arrays(self) -> Callable[[Subject, int], AbstractHarms]:
-        arithmetic = Rigorous()
-        form, margin = additive_form(self.weights, arithmetic), self.question.margin
-
-        def pair(subject: Subject, q: int) -> AbstractHarms:
-            query = int(subject.tokens[q])
-            tau = 0.0 if margin is None else float(margin[query, subject.label])
-            return ArrayHarms(Terms.of(form, query, form.only_head().attention(query), subject, tau, arithmetic))
-
-        return pair
-
     def failing(self) -> tuple[list[int], int]:
         """Of each part, how much may fail; and the operations of counting."""
         counts, operations = [], 0
@@ -203,7 +196,7 @@ class Verification:
                 yield part, tables[id(part)]
             else:
                 subject = self.subject(part.label)
-                yield part, [(np.array([q]), self._pair(subject, q)) for q in self.numbers(part.label, part.queries).tolist()]
+                yield part, [(np.array([q]), self._source(subject, q)) for q in self.numbers(part.label, part.queries).tolist()]
 
     def _factored_tables(self, parts: list[Part]) -> Iterator[tuple[int, list[tuple[np.ndarray, AbstractHarms]]]]:
         if self.weights.d_vocab_out == 1:
@@ -229,29 +222,28 @@ class Verification:
         """The mass of some queries of a part that may fail, and operations."""
         masses = for_queries(subject, queries)
         unit, total, operations = int(unit_exponents(masses).sum()), 0, 0
-        order = self.numbers(part.label, part.order)
         harmless_everywhere: set[int] = set()
         others = [o for o in range(self.weights.d_vocab_out) if o != part.label]
-        if not _is_factored(part):
+        if not _is_factored(part) and harms.shared:
             harmless_everywhere = {o for o in others if harms.harmless(o, masses, subject.automaton)}
-        for c, leaf in enumerate(part.leaves):
-            automaton = in_class(subject.automaton, order, c)
+        for leaf, automaton in self.leaves(part):
             everything = int(mass_up(masses, automaton)) << unit
             if leaf is None:
                 total += everything
                 continue
             count, covered, counters = 0, set[int](), []
+            own = harms.of_leaf(leaf, automaton, masses)
             for term in leaf.terms:
                 covered |= _covered(term, covered, others)
-                h = harms.harms(term)
+                h = own.harms(term)
                 found, work = count_harms(h, _kernel_grid(term.grid), masses, automaton, False)
                 count, operations = count + (int(found) << unit), operations + int(work)
                 counters.append((h, term.grid))
             rest = (o for o in others if o not in covered and o not in harmless_everywhere)
-            if not all(harms.harmless(o, masses, automaton) for o in rest):
+            if not all(own.harmless(o, masses, automaton) for o in rest):
                 total += everything
                 continue
-            count -= self._listed(_Block(part, queries, harms), c, counters, pairs.RIGHT)
+            count -= self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.RIGHT)
             total += min(count, everything)
         return total, operations
 
@@ -266,40 +258,37 @@ class Verification:
         return counts
 
     def _right_of(self, part: Part, subject: Subject, q: int) -> int:
-        harms, masses = self._pair(subject, q), for_queries(subject, np.array([q]))
+        harms, masses = self._source(subject, q), for_queries(subject, np.array([q]))
         unit, total = int(unit_exponents(masses).sum()), 0
-        order = self.numbers(part.label, part.order)
-        for c, leaf in enumerate(part.leaves):
-            automaton = in_class(subject.automaton, order, c)
+        for leaf, automaton in self.leaves(part):
             count = int(mass_up(masses, automaton)) << unit
             counters = []
             for term in leaf.terms if leaf is not None else ():
-                if not isinstance(term, Spoiler):
+                if leaf is None or not isinstance(term, Spoiler):
                     raise LedgerError(f"an upper bound has a term that bounds failures: {term!s:.120}")
-                h = harms.harms(term)
+                h = harms.of_leaf(leaf, automaton, masses).harms(term)
                 found, _ = count_harms(h, _kernel_grid(term.grid), masses, automaton, True)
                 count = min(count, int(found) << unit)
                 counters = [(h, term.grid)]
             if leaf is not None and len(leaf.terms) > 1:
                 raise LedgerError("an upper bound has one spoiler to a leaf")
-            total += count - self._listed(_Block(part, np.array([q]), harms), c, counters, pairs.WRONG)
+            if leaf is not None:
+                count -= self._listed(_Block(part, np.array([q]), harms, leaf, automaton), counters, pairs.WRONG)
+            total += count
         return total
 
-    def _listed(self, block: _Block, c: int, counters: list[tuple[np.ndarray, Grid]], verdict: int) -> int:
-        """The mass of the listed sequences of a class that end in one of the queries: counted by a term, and decided as they should be."""
-        part, queries, harms, leaf = block.part, block.queries, block.harms, block.part.leaves[c]
-        subject, mass = self.subject(part.label), 0
-        tables = [integers(h, grid, verdict == pairs.WRONG) for h, grid in counters]
-        for sequence in leaf.listed if leaf is not None else ():
-            numbers = self.numbers(part.label, sequence)
-            if numbers[-1] not in queries:
+    def _listed(self, block: _Block, counters: list[tuple[np.ndarray, Grid]], verdict: int) -> int:
+        """The mass of the listed sequences of a leaf that end in one of the queries: counted by a term, and decided as they should be."""
+        mass, tables = 0, [integers(h, grid, verdict == pairs.WRONG) for h, grid in counters]
+        for sequence in block.leaf.listed:
+            numbers = self.numbers(block.part.label, sequence)
+            if numbers[-1] not in block.queries:
                 continue
-            first = next((place for place, token in enumerate(part.order) if token in sequence), len(part.order))
-            inside = first == c and _accepts(subject.automaton, numbers)
+            inside = _accepts(block.automaton, numbers)
             counted = any(start + sum(D[np.arange(len(numbers)), numbers].tolist()) >= 0 for start, D in tables)
             if verdict == pairs.WRONG and not tables:
                 counted = True  # without a spoiler everything is
-            if inside and counted and harms.decide(numbers) == verdict:
+            if inside and counted and block.harms.decide(numbers) == verdict:
                 mass += self.question.mass_of(sequence)
         return mass
 
@@ -333,6 +322,13 @@ def _covered(term: Term, before: set[int], others: list[int]) -> set[int]:
             return set(others)
         case Spoiler():
             raise LedgerError("a spoiler stands in a lower bound")
+
+
+def _splits(tree: Tree) -> Iterator[Split]:
+    if isinstance(tree, Split):
+        yield tree
+        yield from _splits(tree.fewer)
+        yield from _splits(tree.more)
 
 
 def _is_factored(part: Part) -> bool:

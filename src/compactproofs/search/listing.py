@@ -36,6 +36,54 @@ def counted(h: Any, record: Any, at: int, strict: bool) -> Any:
 
 @kernel
 @no_type_check
+def list_leaf(D: Any, start: int, masses: Any, automaton: Any, room: Any) -> int:
+    """List the accepted sequences that have a mass and start + sum_i D[i, x_i] >= 0, token numbers in the rows of `room`; returns how many
+    there are, or -1 if the room does not suffice."""
+    following, accepting, first = automaton
+    k, n = masses.shape
+    n_states = following.shape[0]
+    ahead = np.full((k + 1, n_states), _NEVER)  # the most that the rest can add
+    for s in range(n_states):
+        if accepting[s]:
+            ahead[k, s] = 0
+    for i in range(k - 1, -1, -1):
+        for s in range(n_states):
+            for j in range(n):
+                z = following[s, j]
+                if z >= 0 and masses[i, j] > 0 and ahead[i + 1, z] != _NEVER:
+                    ahead[i, s] = max(ahead[i, s], D[i, j] + ahead[i + 1, z])
+    sums = np.zeros(k + 1, np.int64)
+    sums[0] = start
+    state = np.zeros(k + 1, np.int64)
+    state[0] = first
+    chosen = np.full(k + 1, -1)
+    found = 0
+    i = 0
+    while i >= 0:
+        j = chosen[i] + 1
+        if j >= n:
+            chosen[i] = -1
+            i -= 1
+            continue
+        chosen[i] = j
+        z = following[state[i], j]
+        if z < 0 or masses[i, j] == 0 or ahead[i + 1, z] == _NEVER or sums[i] + D[i, j] + ahead[i + 1, z] < 0:
+            continue
+        if i < k - 1:
+            sums[i + 1] = sums[i] + D[i, j]
+            state[i + 1] = z
+            i += 1
+            continue
+        if found >= room.shape[0]:
+            return -1
+        for x in range(k):
+            room[found, x] = chosen[x]
+        found += 1
+    return found
+
+
+@kernel
+@no_type_check
 def list_pair(evaluation: Any, subject: Any, q: int, below: Any, above: Any, most: int, right: Any, wrong: Any) -> Any:
     """Of the sequences that records without classes, of one joint term below, count as failing, list those that are certainly right (no
     one of the outputs reaches the label), and those that are certainly wrong but counted as right. Masses must be 1.

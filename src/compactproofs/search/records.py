@@ -10,11 +10,11 @@ import numpy as np
 
 from compactproofs.counting.grid import Grid
 from compactproofs.counting.subject import Subject
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Spoiler, Term
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Spoiler, Term, chain
 from compactproofs.search.pairs import JOINT
 
 
-class _Reader:
+class Reader:
     """Reads a record from its beginning to its end."""
 
     def __init__(self, record: np.ndarray, k: int) -> None:
@@ -40,22 +40,26 @@ class _Reader:
             found = Apart(output, parent, factor, less, self.grid())
         return found, self.one()
 
+    def leaf(self) -> tuple[list[tuple[Term, int]], int]:
+        """The terms of a leaf below, each with the operations of counting it; and the operations of its walks."""
+        terms, walks = self.many(2)
+        return [self.term() for _ in range(terms)], walks
+
 
 def part_below(subject: Subject, query: int, record: np.ndarray, listed: np.ndarray) -> Part:
     """The part that `search.pairs.look` wrote for a lower bound."""
-    reader = _Reader(record, len(subject.masses))
+    reader = Reader(record, len(subject.masses))
     reader.one()  # operations of walks
     order = reader.many(reader.one())
     leaves = []
     for _ in range(len(order) + 1):
-        terms, _ = reader.many(2)
-        leaves.append(Leaf(tuple(reader.term()[0] for _ in range(terms))))
+        leaves.append(Leaf(tuple(term for term, _ in reader.leaf()[0])))
     return _part(subject, query, order, leaves, listed)
 
 
 def part_above(subject: Subject, query: int, record: np.ndarray, listed: np.ndarray) -> Part:
     """The part that `search.pairs.look` wrote for an upper bound."""
-    reader = _Reader(record, len(subject.masses))
+    reader = Reader(record, len(subject.masses))
     order = reader.many(reader.one())
     leaves = []
     for _ in range(len(order) + 1):
@@ -79,33 +83,35 @@ class Tally:
 
     def add(self, subject: Subject, record: np.ndarray) -> None:
         """Add a record below."""
-        reader, n = _Reader(record, len(subject.masses)), len(subject.tokens)
+        reader, n = Reader(record, len(subject.masses)), len(subject.tokens)
         self.walks += reader.one()
         for _ in range(len(reader.many(reader.one())) + 1):
-            terms, walks = reader.many(2)
-            self.walks += walks
-            for _ in range(terms):
-                term, operations = reader.term()
-                self.counting += operations
-                if isinstance(term, Joint):
-                    self.joint[len(term.outputs), n] += 1
-                else:
-                    self.apart[n] += 1
+            self.add_leaf(*reader.leaf(), n)
+
+    def add_leaf(self, terms: list[tuple[Term, int]], walks: int, n: int) -> None:
+        """Add a leaf of a label with n tokens."""
+        self.walks += walks
+        for term, operations in terms:
+            self.counting += operations
+            if isinstance(term, Joint):
+                self.joint[len(term.outputs), n] += 1
+            else:
+                self.apart[n] += 1
 
 
 def part_of_pool(subject: Subject, queries: np.ndarray, record: np.ndarray) -> Part:
     """The part that `search.pools.look_at_tables` wrote."""
-    reader = _Reader(record, len(subject.masses))
+    reader = Reader(record, len(subject.masses))
     order = reader.many(reader.one())
-    leaves = tuple(Leaf((Factored(reader.grid()),)) for _ in range(len(order) + 1))
-    return Part(subject.label, _tokens(subject, queries), _tokens(subject, order), leaves)
+    leaves = [Leaf((Factored(reader.grid()),)) for _ in range(len(order) + 1)]
+    return Part(subject.label, _tokens(subject, queries), chain(_tokens(subject, order), leaves))
 
 
 def _part(subject: Subject, query: int, order: tuple[int, ...], leaves: list[Leaf], listed: np.ndarray) -> Part:
     sequences = tuple(sorted(_rows(subject, listed)))
     if sequences:  # listing goes without classes
         leaves = [Leaf(leaves[0].terms, sequences)]
-    return Part(subject.label, _tokens(subject, [query]), _tokens(subject, order), tuple(leaves))
+    return Part(subject.label, _tokens(subject, [query]), chain(_tokens(subject, order), leaves))
 
 
 def _rows(subject: Subject, listed: np.ndarray) -> Iterator[tuple[int, ...]]:

@@ -287,14 +287,18 @@ def test_label_automata_accept_the_sequences_of_their_label(data):
 
 
 @given(st.data())
-def test_classes_are_a_partition(data):
+def test_splits_are_by_how_often_a_token_occurs(data):
     v, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    automaton, order = data.draw(automata(v)), data.draw(st.permutations(range(v)))
-    order = order[: data.draw(st.integers(0, v))]
+    automaton = data.draw(automata(v))
+    (t, n), (u, least) = ((data.draw(st.integers(0, v - 1)), data.draw(st.integers(1, k))) for _ in range(2))
+    halves = {more: automaton.split(t, n, more) for more in (False, True)}
+    quarters = {(more, again): half.split(u, least, again) for more, half in halves.items() for again in (False, True)}
     for x in product(range(v), repeat=k):
-        own = next((c for c, t in enumerate(order) if t in x), len(order))
-        inside = [c for c in range(len(order) + 1) if automaton.in_class(order, c).accepts(list(x))]
-        assert inside == ([own] if automaton.accepts(list(x)) else [])
+        one, other = x.count(t) >= n, x.count(u) >= least
+        assert [more for more, half in halves.items() if half.accepts(list(x))] == ([one] if automaton.accepts(list(x)) else [])
+        assert [which for which, part in quarters.items() if part.accepts(list(x))] == (
+            [(one, other)] if automaton.accepts(list(x)) else []
+        )
 
 
 @pytest.mark.parametrize("semantics", [REAL, FLOAT32])

@@ -15,6 +15,7 @@ import compactproofs as cp
 from compactproofs import checker
 from compactproofs.tasks import LabellingAutomaton
 from oracle import is_correct
+from trees import json_leaves
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 EXPECTED = json.loads((CORPUS / "expected.json").read_text())
@@ -73,13 +74,12 @@ def test_all_kinds_of_terms_are_there():
     kinds = set()
     for name in (name for name in EXPECTED if name.startswith("accept/")):
         content = json.loads((CORPUS / name).read_text())
-        leaves = [leaf for part in content["lower"] + (content["upper"] or []) for leaf in part["leaves"]]
-        kinds |= {"given up"} if None in leaves else set()
-        kinds |= {next(iter(term)) for leaf in leaves if leaf for term in leaf["terms"]} | {
-            "listed" for leaf in leaves if leaf and leaf["listed"]
-        }
-        kinds |= {"class" for part in content["lower"] if part["order"]} | {content["question"]["semantics"]}
-    assert kinds == {"joint", "apart", "factored", "spoiler", "listed", "class", "given up", "real", "float32-any-order"}
+        parts = content["lower"] + (content["upper"] or [])
+        leaves = [leaf for part in parts for leaf in json_leaves(part)]
+        kinds |= {next(iter(term)) for leaf in leaves for term in leaf["terms"]} | {"listed" for leaf in leaves if leaf["listed"]}
+        kinds |= {"given up" if part["tree"] is None else "split" if "token" in part["tree"] else "whole" for part in parts}
+        kinds.add(content["question"]["semantics"])
+    assert kinds == {"joint", "apart", "factored", "spoiler", "listed", "split", "whole", "given up", "real", "float32-any-order"}
 
 
 def test_the_corpus_is_small():

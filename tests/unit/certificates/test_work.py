@@ -14,6 +14,7 @@ from compactproofs.tasks import LabellingAutomaton, MaxOfK
 from compactproofs.tasks.question import Question
 from models import mostly_right, random_weights, with_tensors
 from tasks import Named
+from trees import json_chain, json_leaves, json_part
 
 
 def certificate(weights, task=None, lower=()):
@@ -74,10 +75,11 @@ def test_questions_are_metered():
     assert checker.check(certificate(weights, Chain(20)), network(weights), work=10**8).accepted
 
 
-def test_classes_are_metered():
-    """A short line for each class, an automaton for each line."""
+def test_splits_are_metered():
+    """A short line for each split, an automaton for each line."""
     weights = random_weights(0, n_ctx=2, d_vocab=16)
-    parts = [{"label": m, "queries": [q], "order": list(range(m + 1)), "leaves": [None] * (m + 2)} for m in range(16) for q in range(m + 1)]
+    trees = [json_chain(list(range(m + 1)), [None] * (m + 2)) for m in range(16)]
+    parts = [json_part(m, [q], tree) for m, tree in enumerate(trees) for q in range(m + 1)]
     enough = next(n for n in (2**i for i in range(40)) if checker.check(certificate(weights), network(weights), work=n).accepted)
     assert_refused(checker.check(certificate(weights, lower=parts), network(weights), work=enough), "units of work")
     assert checker.check(certificate(weights, lower=parts), network(weights), work=10**10).accepted
@@ -87,7 +89,7 @@ def test_classes_are_metered():
 def test_lists_of_sequences_are_metered(side):
     weights = mostly_right(3, v=6, k=4, noise=0.6)
     content = json.loads(cp.prove(weights, "threshold-best", upper=True).certificate.data)
-    listed = [leaf["listed"] for part in content[side] for leaf in part["leaves"] if leaf is not None]
+    listed = [leaf["listed"] for part in content[side] for leaf in json_leaves(part)]
     assert any(listed)
 
     def work():
@@ -126,7 +128,7 @@ def test_terms_are_metered(change):
     plain = {"joint": [1], "weights": [1], "step": [1, 60], "depth": 1, "offsets": [0, 0, 0]}
 
     def work(term):
-        parts = [{"label": 0, "queries": [0], "order": [], "leaves": [{"terms": [term] * 50, "listed": []}]}]
+        parts = [json_part(0, [0], {"terms": [term] * 50, "listed": []})]
         meter = checker.Meter(checker.NO_LIMIT)
         question = checker.read_question(encoded_question(Question(MaxOfK(3, 12))), 12, 3, meter)
         factors = checker.read_factors(None, network(weights).sizes())
@@ -144,7 +146,7 @@ def test_depths_are_metered():
     """A window of sums may be as wide as the depth says; that is work, and memory."""
     weights = mostly_right(1)
     content = json.loads(cp.prove(weights, "threshold-quartic").certificate.data)
-    for term in [term for part in content["lower"] for leaf in part["leaves"] if leaf for term in leaf["terms"]]:
+    for term in [term for part in content["lower"] for leaf in json_leaves(part) for term in leaf["terms"]]:
         term["step"], term["depth"] = [1, -24], 1 << 28
     assert_refused(checker.check(json.dumps(content).encode(), network(weights), work=10**9), "")
 

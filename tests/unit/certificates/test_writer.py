@@ -21,6 +21,7 @@ from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.tasks import MaxOfK
 from models import adversarial_models, mostly_right, random_weights
 from tasks import KINDS, Named
+from trees import json_leaves
 
 SOUND = [s for s in all_strategies(None, "repaired") if s.sound and s.name != "brute-force"]
 NAMED = [s for s in SOUND if s.family != "subcubic" and s.label == s.name]
@@ -241,7 +242,7 @@ def test_the_portfolio_certifies_the_proof_it_carried_out(looked_at, monkeypatch
     monkeypatch.setattr(Engine, "look_at_labels", lambda self, labels, *rest: look(self, labels[:looked_at], *rest))
     weights = mostly_right(3)
     proof = cp.prove(weights, "threshold-best", seconds=10.0)
-    terms = [term for part in proof.certificate.content["lower"] for leaf in part["leaves"] for term in leaf["terms"]]
+    terms = [term for part in proof.certificate.content["lower"] for leaf in json_leaves(part) for term in leaf["terms"]]
     assert any("factored" in term for term in terms) and any("joint" in term for term in terms) == (looked_at > 0)
     assert cp.check(proof.certificate, weights).correct_at_least == proof.correct_at_least > 0
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import oracle
-from compactproofs.counting import brute_force as module
-from compactproofs.counting.brute_force import brute_force, decide
+from compactproofs.counting import plain_truth as module
+from compactproofs.counting.brute_force import brute_force
 from compactproofs.counting.outcome import ExactCount
+from compactproofs.counting.plain_truth import PlainTruth
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import prepare
@@ -42,7 +43,7 @@ def test_brute_force_is_exact_on_adversarial_models(name, weights):
 @pytest.mark.parametrize(("name", "weights"), adversarial_models(), ids=lambda x: x if isinstance(x, str) else "")
 def test_decide_is_exact_on_adversarial_models(name, weights):
     everything = np.array(list(product(range(weights.d_vocab), repeat=weights.n_ctx)))
-    count = decide(weights, task_for(weights), prepare(weights), everything)
+    count = PlainTruth(weights).decide(task_for(weights), everything)
     assert (count.correct, count.undecided) == (oracle.count_correct(weights), 0)
 
 
@@ -128,7 +129,7 @@ def test_decide_agrees_with_brute_force_on_all_sequences():
     weights = random_weights(8, n_ctx=4, d_vocab=5, scale=0.7)
     task = task_for(weights)
     everything = np.array(list(product(range(5), repeat=4)))
-    assert decide(weights, task, prepare(weights), everything).correct == brute_force(weights, task).correct
+    assert PlainTruth(weights).decide(task, everything).correct == brute_force(weights, task).correct
 
 
 def test_sampling_is_reproducible_and_independent_of_threads():

@@ -10,7 +10,7 @@ import compactproofs as cp
 import oracle
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import LedgerError
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Spoiler
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler
 from compactproofs.ledger.verify import verify
 from compactproofs.tasks import MaxOfK, task_for
 from compactproofs.tasks.question import Question
@@ -109,17 +109,18 @@ def test_a_ledger_may_be_checked_against_another_network():
 GRID = Grid(1, -4, 100, (0, 0, 0))
 
 
-def alone(*leaves, label=2, queries=(1,), order=()):
-    return Ledger(Question(MaxOfK(3, 5)), "", (Part(label, queries, order, leaves),))
+def alone(tree, label=2, queries=(1,)):
+    return Ledger(Question(MaxOfK(3, 5)), "", (Part(label, queries, tree),))
 
 
 BAD = {
-    "two parts": replace(alone(Leaf(())), lower=(Part(2, (1,), (), (Leaf(()),)),) * 2),
+    "two parts": replace(alone(Leaf(())), lower=(Part(2, (1,), Leaf(())),) * 2),
     "which no sequence carries": alone(Leaf(()), label=7),
     "does not occur with it": alone(Leaf(()), queries=(4,)),
     "needs queries": alone(Leaf(()), queries=()),
-    "one leaf more": alone(Leaf(()), order=(0, 1)),
-    "order of different": alone(Leaf(()), Leaf(()), Leaf(()), order=(0, 0)),
+    "the tokens [4] does not occur with it": alone(Split(4, 1, Leaf(()), Leaf(()))),
+    "a split by 0 copies": alone(Split(0, 0, Leaf(()), Leaf(()))),
+    "a split by 4 copies": alone(Split(0, 1, Split(1, 4, None, None), Leaf(()))),
     "cannot be: Joint(outputs=(2,)": alone(Leaf((Joint((2,), (1,), GRID),))),
     "cannot be: Joint(outputs=(0, 1), weights=(1,)": alone(Leaf((Joint((0, 1), (1,), GRID),))),
     "cannot be: Joint(outputs=(0,), weights=(0,)": alone(Leaf((Joint((0,), (0,), GRID),))),
@@ -144,10 +145,10 @@ def test_a_malformed_ledger_is_refused_by_name(message):
 
 def test_an_upper_bound_takes_spoilers_only():
     weights = random_weights(0)
-    part = Part(2, (1,), (), (Leaf((Joint((0,), (1,), GRID),)),))
+    part = Part(2, (1,), Leaf((Joint((0,), (1,), GRID),)))
     with pytest.raises(LedgerError, match="a term that bounds failures"):
         verify(Ledger(Question(MaxOfK(3, 5)), "", (), (part,)), weights)
-    two = Part(2, (1,), (), (Leaf((Spoiler(0, GRID), Spoiler(1, GRID))),))
+    two = Part(2, (1,), Leaf((Spoiler(0, GRID), Spoiler(1, GRID))))
     with pytest.raises(LedgerError, match="one spoiler"):
         verify(Ledger(Question(MaxOfK(3, 5)), "", (), (two,)), weights)
 
@@ -156,7 +157,7 @@ def test_what_is_given_up_counts_as_failing_and_as_right():
     weights, question = mostly_right(1), Question(MaxOfK(3, 5))
     nothing = verify(Ledger(question, "", (), ()), weights)
     assert (nothing.correct_at_least, nothing.correct_at_most) == (0, 125)
-    part = Part(4, (4,), (), (None,))
+    part = Part(4, (4,), None)
     given_up = verify(Ledger(question, "", (part,), (part,)), weights)
     assert (given_up.correct_at_least, given_up.correct_at_most) == (0, 125)
     assert given_up.failing == given_up.right == (25,)
@@ -168,8 +169,7 @@ def test_uncovered_outputs_prove_nothing():
     ledger = cp.prove(weights, "threshold-quartic").ledger
     poorer = []
     for part in ledger.lower:
-        leaves = [leaf and replace(leaf, terms=tuple(_without_an_output(term) for term in leaf.terms)) for leaf in part.leaves]
-        poorer.append(replace(part, leaves=tuple(leaves)))
+        poorer.append(part.with_leaves(lambda leaf: replace(leaf, terms=tuple(_without_an_output(term) for term in leaf.terms))))
     assert verify(replace(ledger, lower=tuple(poorer)), weights).correct_at_least <= verify(ledger, weights).correct_at_least
 
 
@@ -190,5 +190,5 @@ def test_listed_sequences_make_a_bound_exact():
     listed = [x for part in proof.ledger.lower for leaf in part.leaves for x in leaf.listed]
     assert proof.correct_at_least == proof.correct_at_most == oracle.count_correct(weights) and listed
     assert all(oracle.is_correct(weights, x, max(x)) for x in listed)
-    without = [replace(part, leaves=tuple(replace(leaf, listed=()) for leaf in part.leaves)) for part in proof.ledger.lower]
+    without = [part.with_leaves(lambda leaf: replace(leaf, listed=())) for part in proof.ledger.lower]
     assert verify(replace(proof.ledger, lower=tuple(without)), weights).correct_at_least == proof.correct_at_least - len(listed)

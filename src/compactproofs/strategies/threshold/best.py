@@ -16,6 +16,7 @@ from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.limits import seconds_for_pairs
 from compactproofs.strategies.threshold.pairwise import Pairwise, ThresholdQuartic, claims_key, first_effort, found
 from compactproofs.strategies.threshold.tabled import PoolFound, Tabled, ThresholdCubic, ThresholdCubicPooled
+from compactproofs.strategies.threshold.whole import is_whole_block, portfolio
 
 _SECONDS_IF_UNLIMITED = 60.0
 _MOST_SEQUENCES = 2_000_000
@@ -57,6 +58,8 @@ class ThresholdBest(Pairwise):
         Cost: at most about `request.seconds`, compiling aside.
         Source: docs/explanation/threshold-proofs.md, Theorem 4.
         """
+        if is_whole_block(request.weights):
+            return portfolio(request)
         started = time.perf_counter()
         budget = Budget(_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds, request.stop)
         engine = Engine.of(request.weights, request.question)

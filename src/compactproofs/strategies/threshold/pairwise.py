@@ -15,6 +15,8 @@ from compactproofs.search.engine import Effort, Engine
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.limits import refuse_if_too_long, require_whole, seconds_for_pairs
+from compactproofs.strategies.threshold.whole import is_whole_block, one_pass
+from compactproofs.strategies.threshold.whole import unexplained_dimensions as unexplained_in_block
 from compactproofs.tasks import AbstractTask
 
 
@@ -45,6 +47,8 @@ class Pairwise(AbstractStrategy):
         Cost: see `complexity`; counting is measured.
         Source: docs/explanation/threshold-proofs.md, Theorem 2.
         """
+        if is_whole_block(request.weights) and not self.apart:
+            return one_pass(request, self.name)
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
         started = time.perf_counter()
         engine = Engine.of(request.weights, request.question)
@@ -60,6 +64,8 @@ class Pairwise(AbstractStrategy):
 
     def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         """Tables and terms of every pair; walks, harms and counting depend on the weights and come on top."""
+        if is_whole_block(weights):
+            return ProofLength({}, 0, unexplained_in_block(weights))  # what leaves cost depends on the weights
         pairs: dict[int, int] = {}
         for label in task.labels:
             n = len(task.label_automaton(label).tokens)

@@ -212,9 +212,7 @@ class Tabled(AbstractStrategy):
 
 def trivial_ledger(request: Request) -> Ledger:
     """Of a network with one output, which is always right."""
-    parts = tuple(
-        Part(label, tuple(request.question.label_automaton(label).tokens.tolist()), (), (Leaf(()),)) for label in request.task.labels
-    )
+    parts = tuple(Part(label, tuple(request.question.label_automaton(label).tokens.tolist()), Leaf(())) for label in request.task.labels)
     return Ledger(request.question, request.weights.sha256, tuple(part for part in parts if part.queries))
 
 

@@ -1,0 +1,184 @@
+"""Where the harms of a query and label come from, by the kind of network and of arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import AbstractArithmetic, Rigorous, Uniformly
+from compactproofs.arrays.interval import Interval
+from compactproofs.bounds import pairs
+from compactproofs.bounds.block_pairs import pair_of_leaf, usable
+from compactproofs.bounds.majorants import Majorants
+from compactproofs.bounds.relaxation import Relaxation
+from compactproofs.bounds.scene import Scene
+from compactproofs.bounds.stream import Stream, UnprovenError
+from compactproofs.bounds.terms import Terms
+from compactproofs.counting.block_truth import BlockTruth
+from compactproofs.counting.count_up import Automaton
+from compactproofs.counting.kernels import CORRECT, UNCERTAIN
+from compactproofs.counting.subject import Subject
+from compactproofs.counting.truth import AbstractTruth
+from compactproofs.counting.walks import moves_of
+from compactproofs.errors import LedgerError
+from compactproofs.form.additive import additive_form
+from compactproofs.form.embedded import is_affine
+from compactproofs.form.evaluation import Evaluation, prepare
+from compactproofs.form.whole_block import WholeBlock, uniform_block, whole_block
+from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, UnknownHarms
+from compactproofs.ledger.ledger import Factored, Leaf, Spoiler, Term
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
+from compactproofs.tasks.question import Question
+
+Source = Callable[[Subject, int], AbstractHarms]
+"""The harms of a label and a query, which is numbered among the label's tokens."""
+
+
+def source_of(weights: Model, question: Question, *, intervals: bool) -> Source:
+    """Compiled functions or array code in intervals, for one head and an affine readout or for whole blocks."""
+    if isinstance(weights, Network) and not is_affine(weights):
+        return _leaf_by_leaf(weights, question, intervals=intervals)
+    return _in_intervals(weights, question) if intervals else _compiled(weights, question)
+
+
+def _margin(question: Question, subject: Subject, query: int) -> float:
+    return 0.0 if question.margin is None else float(question.margin[query, subject.label])
+
+
+def _compiled(weights: Model, question: Question) -> Source:
+    evaluation: Evaluation = prepare(weights, question.margin)
+
+    def pair(subject: Subject, q: int) -> AbstractHarms:
+        if not evaluation.tolerance < np.inf:  # float64 knows nothing about these weights
+            return UnknownHarms(subject.masses.shape)
+        return CompiledHarms(pairs.pair_of(evaluation, subject.tokens, subject.label, int(subject.tokens[q])))
+
+    return pair
+
+
+def _in_intervals(weights: Model, question: Question) -> Source:
+    arithmetic = Rigorous()
+    form = additive_form(weights, arithmetic)
+
+    def pair(subject: Subject, q: int) -> AbstractHarms:
+        query = int(subject.tokens[q])
+        tau = _margin(question, subject, query)
+        return ArrayHarms(Terms.of(form, query, form.only_head().attention(query), subject, tau, arithmetic))
+
+    return pair
+
+
+def _leaf_by_leaf(network: Network, question: Question, *, intervals: bool) -> Source:
+    form = whole_block(network, Rigorous()) if intervals else uniform_block(network)
+    arithmetic: AbstractArithmetic = Rigorous() if intervals else Uniformly()
+    truth = BlockTruth(network) if question.margin is None else None
+
+    def pair(subject: Subject, q: int) -> AbstractHarms:
+        query = int(subject.tokens[q])
+        return BlockHarms(form, arithmetic, subject, query, _margin(question, subject, query), truth)
+
+    return pair
+
+
+def scene_of(form: WholeBlock, subject: Subject, query: int, automaton: Automaton, masses: np.ndarray) -> Scene:
+    """Attention of a query token on the sequences of a leaf."""
+    low, high = (np.ascontiguousarray(end[:, query][:, :, subject.tokens]) for end in form.attention)
+    return Scene(moves_of(automaton, masses), (low, high))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockHarms(AbstractHarms):
+    """A label and a query of a whole block: each leaf has harms of its own."""
+
+    form: WholeBlock
+    arithmetic: AbstractArithmetic
+    subject: Subject
+    query: int
+    margin: float
+    truth: AbstractTruth | None
+
+    @property
+    def shared(self) -> bool:
+        return False
+
+    def of_leaf(self, leaf: Leaf, automaton: Automaton, masses: np.ndarray) -> AbstractHarms:
+        try:
+            with np.errstate(all="ignore"):
+                return LeafHarms(self, self._majorants(leaf.relaxation, automaton, masses))
+        except UnprovenError:
+            return UnknownHarms(self.subject.masses.shape, self)
+
+    def _majorants(self, hints: Relaxation | None, automaton: Automaton, masses: np.ndarray) -> Majorants:
+        if hints is None:
+            raise UnprovenError("there are no hints")
+        scene, (k, n) = scene_of(self.form, self.subject, self.query, automaton, masses), masses.shape
+        typical = hints.typical
+        for indices, most in ((typical.positions, k), (typical.tokens, n)):
+            if len(indices) != typical.weights.shape[1] or ((indices < 0) | (indices >= most)).any():
+                raise LedgerError("a typical place is none of the sequences'")
+        if len(typical.weights) != scene.n_heads:
+            raise LedgerError(f"typical attention of {len(typical.weights)} heads; the network has {scene.n_heads}")
+        stream = Stream(self.form, scene, self.subject.tokens, self.query, typical, self.arithmetic)
+        return Majorants.of(stream, hints)
+
+    def harms(self, term: Term) -> np.ndarray:
+        raise LedgerError("harms of a whole block belong to a leaf")
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        return False
+
+    def decide(self, sequence: np.ndarray) -> int:
+        if self.truth is None:
+            return pairs.UNDECIDED
+        tokens = self.subject.tokens[sequence]
+        (verdict,) = self.truth.verdicts(np.ascontiguousarray(tokens[None]), np.array([self.subject.label])).tolist()
+        right = verdict == CORRECT if verdict != UNCERTAIN else self.truth.is_correct(tokens.tolist(), self.subject.label)
+        return pairs.UNDECIDED if right is None else pairs.RIGHT if right else pairs.WRONG
+
+
+class LeafHarms(AbstractHarms):
+    """The harms of one leaf."""
+
+    def __init__(self, whole: BlockHarms, majorants: Majorants) -> None:
+        self._whole, self._majorants = whole, majorants
+        self._tables = self._made(None)
+
+    def _made(self, spoiled: int | None) -> AbstractHarms:
+        """Tables against the label; or of the label against one output, which is then number 0."""
+        whole = self._whole
+        which = None if spoiled is None else np.array([spoiled])
+        if isinstance(whole.arithmetic, Rigorous):
+            G = interval_tables(self._majorants, whole.subject.label, whole.margin, spoiled=which)
+            return ArrayHarms(Terms(G, whole.subject.label, whole.arithmetic))
+        pair = pair_of_leaf(self._majorants, whole.subject.label, whole.margin, spoiled=which)
+        return CompiledHarms(pair) if usable(pair) else UnknownHarms(whole.subject.masses.shape, whole)
+
+    def harms(self, term: Term) -> np.ndarray:
+        if isinstance(term, Factored):
+            raise LedgerError("factored terms are about one head and an affine readout")
+        if isinstance(term, Spoiler):
+            return self._made(term.output).single(0)
+        return self._tables.harms(term)
+
+    def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
+        return self._tables.harmless(output, masses, automaton)
+
+    def decide(self, sequence: np.ndarray) -> int:
+        return self._whole.decide(sequence)
+
+
+def interval_tables(majorants: Majorants, label: int, margin: float, *, spoiled: np.ndarray | None) -> Interval:
+    """What `pair_of_leaf` computes, in intervals."""
+    form, scene = majorants.stream.form, majorants.stream.scene
+    outputs = np.arange(form.b_U.shape[0]) if spoiled is None else spoiled
+    D, db = form.W_U[:, outputs] - form.W_U[:, [label]], form.b_U[outputs] - form.b_U[[label]] + margin
+    blend = majorants.differences_upper(D, db) if spoiled is None else majorants.differences_upper(-D, -db)
+    if scene.n_heads > 1:
+        found: Interval = majorants.harms(blend)
+        return found
+    a = Interval(scene.attention[0][0], scene.attention[1][0])
+    X = blend.parts[0] + blend.constant
+    return np.moveaxis(X * a[:, :, None], 2, 0)  # type: ignore[no-any-return]

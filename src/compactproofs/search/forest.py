@@ -1,0 +1,262 @@
+"""A tree of splits for every query and label of a whole block, grown where most is left to prove."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from compactproofs.budget import Budget, in_threads
+from compactproofs.counting.block_truth import BlockTruth
+from compactproofs.counting.count_up import Automaton
+from compactproofs.counting.splits import with_fewer, with_more
+from compactproofs.counting.subject import Subject, subject_of
+from compactproofs.errors import DisagreementError
+from compactproofs.form.whole_block import WholeBlock, uniform_block
+from compactproofs.ledger.ledger import Leaf, Part, Split, Tree
+from compactproofs.model.network import Network
+from compactproofs.search.engine import fraction_of
+from compactproofs.search.leaves import Care, Look, Plot, look_above, look_at
+from compactproofs.search.records import Tally
+from compactproofs.tasks.question import Question
+
+_AGAIN = 0.5
+"""Tokens that occur already are split by their number less readily."""
+
+
+@dataclass(eq=False)
+class Node:
+    """Some sequences of a query and label."""
+
+    automaton: Automaton
+    mass: int
+    counts: dict[int, tuple[int, int]]
+    """How often tokens (by number) occur, at least and at most, where that is known"""
+    failing: int = 0
+    right: int = 0
+    look: Look | None = None
+    above: Leaf | None = None
+    split: tuple[int, int] | None = None
+    """A token and how often"""
+    more: Node | None = None
+    fewer: Node | None = None
+
+    @property
+    def gap(self) -> int:
+        """How much is undecided."""
+        return self.failing + self.right - self.mass
+
+    def leaves(self) -> Iterable[Node]:
+        if self.more is None or self.fewer is None:
+            yield self
+        else:
+            yield from self.more.leaves()
+            yield from self.fewer.leaves()
+
+
+@dataclass(eq=False)
+class Forest:
+    """The trees of one network and question."""
+
+    network: Network
+    question: Question
+    form: WholeBlock
+    truth: BlockTruth | None
+    subjects: dict[int, Subject]
+    plots: dict[tuple[int, int], Plot] = field(default_factory=dict)
+    roots: dict[tuple[int, int], Node] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, network: Network, question: Question) -> Forest:
+        truth = BlockTruth(network) if question.margin is None else None
+        subjects = {label: subject_of(question, label) for label in question.task.labels}
+        return cls(network, question, uniform_block(network), truth, subjects)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Labels with the numbers of their queries, those that most sequences have first."""
+        totals = {label: self.question.totals_by_last(label) for label in self.subjects}
+        found = [(label, q) for label, by_query in totals.items() for q, total in enumerate(by_query) if total]
+        return sorted(found, key=lambda pair: (-sum(totals[pair[0]]), pair[0], -totals[pair[0]][pair[1]], pair[1]))
+
+    def plot(self, pair: tuple[int, int]) -> Plot:
+        if pair not in self.plots:
+            label, q = pair
+            subject = self.subjects[label]
+            margin = 0.0 if self.question.margin is None else float(self.question.margin[int(subject.tokens[q]), label])
+            self.plots[pair] = Plot.of(self.form, self.truth, subject, q, margin)
+        return self.plots[pair]
+
+    # ------------------------------------------------------------ growing
+
+    def grow(self, pairs: Iterable[tuple[int, int]], leaves: int, care: Care, budget: Budget, small: float = 0.0) -> list[tuple[int, int]]:
+        """Look at pairs, and split each until so many leaves have been looked at, or not more than a fraction `small` of all sequences of
+        the query is left. Returns the pairs that were done."""
+        enough = fraction_of(self.question.total, small) // max(1, self.network.d_vocab)
+        done = []
+        for pair, root in in_threads(lambda pair: self._tree(pair, leaves, care, enough, budget), pairs, budget):
+            if root is not None:
+                self.roots[pair] = root
+                done.append(pair)
+        return done
+
+    def _tree(self, pair: tuple[int, int], leaves: int, care: Care, enough: int, budget: Budget) -> Node | None:
+        plot = self.plot(pair)
+        root = self._looked(plot, Node(plot.subject.automaton, self.question.totals_by_last(pair[0])[pair[1]], {}), care)
+        waiting, number, left, looked = [(-root.gap, 0, root)], count(1), root.gap, 1
+        while waiting and looked < leaves and left > enough:
+            if budget.over:
+                return None
+            _, _, node = heapq.heappop(waiting)
+            if node.gap <= 0 or not self._divide(plot, node, care):
+                continue
+            halves = (node.more, node.fewer)
+            left += sum(half.gap for half in halves if half is not None) - node.gap
+            looked += 2
+            for half in halves:
+                if half is not None:
+                    heapq.heappush(waiting, (-half.gap, next(number), half))
+        return root
+
+    def refine(self, care: Care, budget: Budget, enough: int) -> None:
+        """Split the leaves whose bounds are farthest apart, until not more than `enough` is undecided or the time is up."""
+        number = count()
+        waiting = [(-node.gap, next(number), pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.gap > 0]
+        heapq.heapify(waiting)
+        gap = -sum(entry[0] for entry in waiting)
+
+        def divide(entry: tuple[int, int, tuple[int, int], Node]) -> bool:
+            return self._divide(self.plot(entry[2]), entry[3], care)
+
+        while waiting and gap > enough and not budget.over:
+            batch = [heapq.heappop(waiting) for _ in range(min(8, len(waiting)))]
+            for (before, _, pair, node), split in in_threads(divide, batch, budget):
+                if not split:
+                    continue
+                for half in (node.more, node.fewer):
+                    if half is not None:
+                        gap += half.gap
+                        if half.gap > 0:
+                            heapq.heappush(waiting, (-half.gap, next(number), pair, half))
+                gap += before
+
+    def _divide(self, plot: Plot, node: Node, care: Care) -> bool:
+        """Split a leaf by the token that matters most, and look at both halves; False if there is nothing to split by."""
+        chosen = _split(node, plot)
+        if chosen is None:
+            return False
+        token, n = chosen
+        halves = []
+        for automaton, counts in (
+            (with_more(node.automaton, token, n), (n, node.counts.get(token, (0, len(plot.masses)))[1])),
+            (with_fewer(node.automaton, token, n), (node.counts.get(token, (0, 0))[0], n - 1)),
+        ):
+            halves.append(self._looked(plot, Node(automaton, plot.mass(automaton), {**node.counts, token: counts}), care))
+        node.more, node.fewer, node.split, node.look = *halves, chosen, None
+        return True
+
+    def _looked(self, plot: Plot, node: Node, care: Care) -> Node:
+        if node.mass:
+            node.look = look_at(plot, node.automaton, _about(node, plot), care)
+            node.failing, node.right = node.look.failing, node.mass
+            if node.look.decided is not None:
+                wrong = node.look.decided.wrong
+                node.above, node.right = Leaf((), wrong), node.mass - len(wrong)
+        return node
+
+    # ------------------------------------------------------------ the rest
+
+    def bound_above(self, care: Care, budget: Budget) -> None:
+        """Bound right answers, where failures were found, largest first."""
+        entries = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.gap > 0 and node.above is None]
+        entries.sort(key=lambda entry: -entry[1].gap)
+
+        def run(entry: tuple[tuple[int, int], Node]) -> None:
+            pair, node = entry
+            if node.look is not None:
+                plot = self.plot(pair)
+                node.right, node.above = look_above(plot, node.automaton, node.look, _about(node, plot), care.steps)
+
+        for (pair, node), _ in in_threads(run, entries, budget):
+            self._require_consistent(pair, node)
+
+    def _require_consistent(self, pair: tuple[int, int], node: Node) -> None:
+        if node.gap < 0:
+            raise DisagreementError(
+                f"of {node.mass} sequences at most {node.failing} fail and at most {node.right} are right",
+                f"label {pair[0]}, query number {pair[1]}, {node.counts}",
+            )
+
+    # ------------------------------------------------------------ what was found
+
+    @property
+    def failing(self) -> int:
+        """At most so much may fail; what was not looked at counts as failing."""
+        known = {pair: sum(leaf.failing for leaf in root.leaves()) for pair, root in self.roots.items()}
+        return sum(min(known.get((label, q), total), total) for label in self.subjects for q, total in self._totals(label))
+
+    @property
+    def right(self) -> int:
+        """At most so much may be right."""
+        known = {pair: sum(leaf.right for leaf in root.leaves()) for pair, root in self.roots.items()}
+        return sum(min(known.get((label, q), total), total) for label in self.subjects for q, total in self._totals(label))
+
+    def _totals(self, label: int) -> list[tuple[int, int]]:
+        return list(enumerate(self.question.totals_by_last(label)))
+
+    def lower_parts(self) -> tuple[Part, ...]:
+        """The parts of a ledger that prove the lower bound."""
+        return tuple(self._part(pair, root, upper=False) for pair, root in sorted(self.roots.items()))
+
+    def upper_parts(self) -> tuple[Part, ...]:
+        """The parts of a ledger that prove the upper bound: of pairs of which some sequences are certainly wrong."""
+        pairs = [(pair, root) for pair, root in sorted(self.roots.items()) if any(leaf.right < leaf.mass for leaf in root.leaves())]
+        return tuple(self._part(pair, root, upper=True) for pair, root in pairs)
+
+    def _part(self, pair: tuple[int, int], root: Node, *, upper: bool) -> Part:
+        tokens = self.subjects[pair[0]].tokens
+
+        def tree(node: Node) -> Tree:
+            if node.split is not None and node.more is not None and node.fewer is not None:
+                more, fewer = tree(node.more), tree(node.fewer)
+                if upper and more is None and fewer is None:
+                    return None
+                return Split(int(tokens[node.split[0]]), node.split[1], fewer, more)
+            if upper:
+                return node.above
+            return None if node.look is None else node.look.leaf()
+
+        return Part(pair[0], (int(tokens[pair[1]]),), tree(root))
+
+    def tally(self) -> Tally:
+        """What checking the lower bound takes, besides the bounds of leaves."""
+        tally = Tally()
+        for (label, _), root in self.roots.items():
+            for node in root.leaves():
+                if node.look is not None:
+                    tally.add_leaf(list(node.look.terms), node.look.walks, len(self.subjects[label].tokens))
+                    tally.listed += 0 if node.look.decided is None else len(node.look.decided.right) * self.network.n_ctx
+        return tally
+
+
+def _about(node: Node, plot: Plot) -> int:
+    """A token that occurs in all sequences of a node, the most attended beside the usual one."""
+    present = [t for t, (least, _) in node.counts.items() if least > 0 and t != plot.subject.usual]
+    weight = plot.form.attention[1][:, plot.query, :-1][:, :, plot.subject.tokens].max(axis=(0, 1)) if present else None
+    return max(present, key=lambda t: float(weight[t])) if weight is not None else int(plot.subject.usual)
+
+
+def _split(node: Node, plot: Plot) -> tuple[int, int] | None:
+    """The token, and how often, that divides a leaf best: by how far it can move what attention averages."""
+    if node.look is None or node.look.influence is None:
+        return None
+    k, weight = len(plot.masses), np.nan_to_num(node.look.influence.copy())
+    for token, (least, most) in node.counts.items():
+        weight[token] *= 0.0 if least >= most else _AGAIN if least else 1.0
+    token = int(weight.argmax())
+    if not weight[token] > 0.0:
+        return None
+    least = node.counts.get(token, (0, k))[0]
+    return token, least + 1

@@ -1,0 +1,213 @@
+"""Looking at one leaf of a whole block: hints, tables, counts; and deciding one by one what is left of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compactproofs.arrays.arithmetic import Uniformly
+from compactproofs.bounds.block_pairs import pair_of_leaf, usable
+from compactproofs.bounds.majorants import Majorants
+from compactproofs.bounds.pairs import Pair, joint_harms
+from compactproofs.bounds.relaxation import Relaxation
+from compactproofs.bounds.scene import middles
+from compactproofs.bounds.stream import Stream
+from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
+from compactproofs.counting.grid import Grid
+from compactproofs.counting.kernels import CORRECT, UNCERTAIN
+from compactproofs.counting.subject import Subject, for_queries
+from compactproofs.counting.truth import AbstractTruth
+from compactproofs.counting.walks import frequencies
+from compactproofs.form.whole_block import WholeBlock
+from compactproofs.ledger.ledger import Joint, Leaf, Spoiler, Term
+from compactproofs.ledger.sources import scene_of
+from compactproofs.ledger.verify import integers
+from compactproofs.search import grids
+from compactproofs.search.listing import list_leaf
+from compactproofs.search.pairs import RANKING_STEPS, SPOILER_DEPTH, Tries, failures, other_outputs, rooms
+from compactproofs.search.records import Reader
+from compactproofs.search.relaxing import relaxed, typical_attention
+from compactproofs.search.writing import begin, written
+
+_SPOILERS = 2
+"""So many outputs are tried for an upper bound."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """One label and one query of a network: what its leaves have in common."""
+
+    form: WholeBlock
+    truth: AbstractTruth | None
+    """None if single sequences cannot be decided, or have masses"""
+    subject: Subject
+    q: int
+    """The query's number among the label's tokens"""
+    margin: float
+    masses: np.ndarray
+    unit: int
+    """Counts are in units of two to this"""
+    total: int
+    """The mass of all sequences"""
+
+    @classmethod
+    def of(cls, form: WholeBlock, truth: AbstractTruth | None, subject: Subject, q: int, margin: float) -> Plot:
+        masses = for_queries(subject, np.array([q]))
+        unit = int(unit_exponents(masses).sum())
+        total = int(mass_up(masses, subject.automaton)) << unit
+        return cls(form, truth if unit == 0 and masses.max() <= 1 else None, subject, q, margin, masses, unit, total)
+
+    @property
+    def query(self) -> int:
+        return int(self.subject.tokens[self.q])
+
+    def mass(self, automaton: Automaton) -> int:
+        """At least the mass of a leaf, and just that if masses are small."""
+        return int(mass_up(self.masses, automaton)) << self.unit
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Sequences of a leaf that its term counts, decided one by one."""
+
+    right: tuple[tuple[int, ...], ...]
+    wrong: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What was found about a leaf."""
+
+    failing: int
+    """At most so much may fail"""
+    terms: tuple[tuple[Term, int], ...] = ()
+    """With the operations of counting them"""
+    walks: int = 0
+    relaxation: Relaxation | None = None
+    decided: Decided | None = None
+    influence: np.ndarray | None = None
+    """(token number,): how much it can move what attention averages"""
+
+    def leaf(self) -> Leaf | None:
+        """What the ledger says; None: given up."""
+        if self.relaxation is None and self.decided is None:
+            return None
+        return Leaf(tuple(term for term, _ in self.terms), () if self.decided is None else self.decided.right, self.relaxation)
+
+
+@dataclass(frozen=True)
+class Care:
+    """How hard to look."""
+
+    steps: int
+    """Counting steps per unit"""
+    apart: bool = False
+    """Try terms of single outputs too"""
+    few: bool = False
+    """Decide what is left one by one if that is a small part of the query's sequences"""
+
+    def most(self, mass: int) -> int:
+        """How many sequences of a leaf to decide, for a query with so many. Of all sequences that is less than a hundredth."""
+        return min(mass // 250 + 16, 5000) if self.few else 0
+
+
+def look_at(plot: Plot, automaton: Automaton, about: int, care: Care) -> Look:
+    """Bound what fails of a leaf; `about` is a token that occurs in all its sequences (for the choice of a grid)."""
+    everything = plot.mass(automaton)
+    scene = scene_of(plot.form, plot.subject, plot.query, automaton, plot.masses)
+    typical = typical_attention(scene, frequencies(plot.masses, scene.moves))
+    found = relaxed(plot.form, scene, plot.subject.tokens, plot.query, typical)
+    if found is None:
+        return _blind(plot, automaton, care, _influence(scene.shares[1], np.ones((*scene.attention[0].shape, 1))))
+    hints, majorants = found
+    influence = _influence(scene.shares[1], middles(majorants.stream.spread))
+    with np.errstate(all="ignore"):
+        pair = pair_of_leaf(majorants, plot.subject.label, plot.margin)
+    if not usable(pair):
+        return _blind(plot, automaton, care, influence)
+    tries = Tries(care.steps, 0, 0, True, care.apart, False)
+    below, above = (np.empty(size, dtype=np.int64) for size in rooms(tries, len(pair.G), *plot.masses.shape))
+    begin(below)
+    begin(above)
+    count, _ = failures(pair, other_outputs(pair), grids.Leaf(plot.masses, automaton, plot.subject.usual, about), tries, below, above)
+    terms, walks = Reader(written(below), len(plot.masses)).leaf()
+    failing = min(int(count) << plot.unit, everything)
+    decided = None
+    if 0 < failing <= care.most(plot.total) and len(terms) == 1 and isinstance(terms[0][0], Joint):
+        term = terms[0][0]
+        start, D = integers(joint_harms(pair, np.array(term.outputs), np.array(term.weights)), term.grid, False)
+        decided = _decide(plot, automaton, np.ascontiguousarray(D), start, failing)
+    failing -= 0 if decided is None else len(decided.right)
+    return Look(failing, tuple(terms), walks, hints, decided, influence)
+
+
+def _blind(plot: Plot, automaton: Automaton, care: Care, influence: np.ndarray) -> Look:
+    """A leaf of which nothing is known: given up, or, if it is short, decided one by one. Without hints every table is infinite, so one
+    joint term of all outputs counts everything."""
+    everything, outputs = plot.mass(automaton), plot.form.b_U.shape[0]
+    others = tuple(o for o in range(outputs) if o != plot.subject.label)
+    if not 0 < everything <= care.most(plot.total) or plot.truth is None or not others:
+        return Look(everything, influence=influence)
+    term = Joint(others, (1,) * len(others), Grid(1, 0, 1, (0,) * len(plot.masses)))
+    decided = _decide(plot, automaton, np.zeros(plot.masses.shape, dtype=np.int64), 0, everything)
+    return Look(everything - (0 if decided is None else len(decided.right)), ((term, 0),), 0, None, decided, influence)
+
+
+def _influence(shares: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """(token number,): the largest share of each head times how far its value is off, at any position but the last."""
+    size = np.sqrt((spread * spread).sum(axis=-1)) * shares
+    return np.asarray(size[:, :-1].max(axis=1, initial=0.0).sum(axis=0))
+
+
+def look_above(plot: Plot, automaton: Automaton, look: Look, about: int, steps: int) -> tuple[int, Leaf]:
+    """Bound what is right of a leaf, by an output that spoils much of it."""
+    everything = plot.mass(automaton)
+    if look.relaxation is None:
+        return everything, Leaf(())
+    k, label = len(plot.masses), plot.subject.label
+    leaf = grids.Leaf(plot.masses, automaton, plot.subject.usual, about)
+    scene = scene_of(plot.form, plot.subject, plot.query, automaton, plot.masses)
+    stream = Stream(plot.form, scene, plot.subject.tokens, plot.query, look.relaxation.typical, Uniformly())
+    best, chosen, grid = everything, -1, np.empty(3 + k, dtype=np.int64)
+    with np.errstate(all="ignore"):
+        majorants = Majorants.of(stream, look.relaxation)
+        for o in _harmful(pair_of_leaf(majorants, label, plot.margin), look, leaf)[:_SPOILERS]:
+            against = pair_of_leaf(majorants, label, plot.margin, spoiled=np.array([o]))
+            if not usable(against):
+                continue
+            h, tried = joint_harms(against, np.array([0]), np.array([1])), np.empty(3 + k, dtype=np.int64)
+            unit = grids.natural_unit(h, leaf.masses, leaf.usual, leaf.token)
+            found = int(grids.count_on_grid(h, leaf, unit, steps, SPOILER_DEPTH, True, tried)[0]) << plot.unit
+            if found < best:
+                best, chosen, grid = found, int(o), tried
+    if chosen < 0:
+        return everything, Leaf(())
+    mantissa, exponent, depth, *offsets = grid.tolist()
+    return best, Leaf((Spoiler(chosen, Grid(mantissa, exponent, depth, tuple(offsets))),), (), look.relaxation)
+
+
+def _harmful(pair: Pair, look: Look, leaf: grids.Leaf) -> list[int]:
+    """Outputs that the terms are about, those that spoil most first."""
+    outputs = sorted({o for term, _ in look.terms for o in (term.outputs if isinstance(term, Joint) else [term.output])})  # type: ignore[union-attr]
+    counts = []
+    for o in outputs:
+        h = joint_harms(pair, np.array([o]), np.array([1]))
+        unit = grids.natural_unit(h, leaf.masses, leaf.usual, leaf.token)
+        counts.append(grids.count_on_grid(h, leaf, unit, RANKING_STEPS, grids.DEEPEST, False, np.empty(3 + len(h), dtype=np.int64))[0])
+    return [o for _, o in sorted(zip(counts, outputs, strict=True), key=lambda pair: -pair[0])]
+
+
+def _decide(plot: Plot, automaton: Automaton, D: np.ndarray, start: int, failing: int) -> Decided | None:
+    """Decide the sequences of a leaf with start + sum_i D[i, x_i] >= 0, of which there are `failing`; None if that cannot be done."""
+    room = np.empty((failing, len(plot.masses)), dtype=np.int64)
+    n = int(list_leaf(D, start, plot.masses, automaton, room)) if plot.truth is not None else -1
+    if n < 0 or plot.truth is None:
+        return None
+    sequences = np.ascontiguousarray(plot.subject.tokens[room[:n]])
+    verdicts = plot.truth.verdicts(sequences, np.full(n, plot.subject.label))
+    found: dict[bool | None, list[tuple[int, ...]]] = {True: [], False: [], None: []}
+    for row, verdict in zip(sequences.tolist(), verdicts.tolist(), strict=True):
+        correct = verdict == CORRECT if verdict != UNCERTAIN else plot.truth.is_correct(row, plot.subject.label)
+        found[correct].append(tuple(row))
+    return Decided(tuple(found[True]), tuple(found[False]))

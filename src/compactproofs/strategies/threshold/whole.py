@@ -1,0 +1,134 @@
+"""Threshold proofs of whole blocks: several heads, an MLP, norms after attention. Leaves are split until they are certified.
+
+Every leaf has hints of its own (`search.relaxing`); what they prove is decided by `bounds.majorants` and counted as ever. The one pass of
+`threshold-quartic` splits each query and label a given number of times; `threshold-best` goes on where most is undecided, decides short
+lists one by one, and bounds right answers too.
+"""
+
+from __future__ import annotations
+
+import time
+
+from compactproofs.budget import Budget
+from compactproofs.cores import one_blas_thread
+from compactproofs.errors import InfeasibleError
+from compactproofs.form.embedded import is_affine
+from compactproofs.form.whole_block import require_pre_norm
+from compactproofs.ledger.ledger import Ledger
+from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
+from compactproofs.search.engine import fraction_of
+from compactproofs.search.forest import Forest
+from compactproofs.search.leaves import Care
+from compactproofs.strategies.base import Bound, ProofLength, Request
+from compactproofs.strategies.threshold.limits import require_whole
+
+UNIFORM = "float64 arrays with a proven error each over the reals, integer counting"
+
+LEAVES = 24
+"""Leaves of each query and label that one pass looks at."""
+
+_SECONDS_IF_UNLIMITED = 60.0
+_SMALL = 1e-8
+"""One pass does not go on where so little of all sequences of a query is left."""
+_NARROW = 1e-9
+"""Refinement ends when the bounds on accuracy are so close."""
+_FEW = 8
+"""Leaves that the portfolio looks at first."""
+_REFINING, _ABOVE = 0.75, 0.9
+"""Which parts of the time are over when refinement, and bounding right answers, end."""
+_LIST_SHORT = 6
+"""Sequences shorter than this are decided one by one where few are left."""
+
+
+def is_whole_block(weights: Model) -> bool:
+    """Whether a network has more than one head and an affine readout."""
+    if isinstance(weights, Network) and not is_affine(weights):
+        require_pre_norm(weights)
+        return True
+    return False
+
+
+def steps_for(weights: Model) -> int:
+    """How finely to count."""
+    return 200 if weights.n_ctx <= 5 else 100
+
+
+def one_pass(request: Request, name: str) -> Bound:
+    """Look at every query and label, with a number of splits each.
+
+    Guarantee: correct_at_least is at most the mass answered right, for every weight setting and every task.
+    Assumes: nothing.
+    Cost: measured.
+    Source: docs/explanation/blocks.md.
+    """
+    started = time.perf_counter()
+    forest = _forest(request)
+    pairs = forest.pairs()
+    with one_blas_thread():
+        done = forest.grow(pairs, LEAVES, Care(steps_for(request.weights)), request.budget, _SMALL)
+    require_whole(len(done), len(pairs), request.budget, name)
+    return _bound(request, forest, started, upper=False)
+
+
+def portfolio(request: Request) -> Bound:
+    """Go on until the time is up or the bounds meet.
+
+    Guarantee: correct_at_least <= mass answered right <= correct_at_most, for every weight setting and every task.
+    Assumes: nothing.
+    Cost: at most about `request.seconds`, compiling aside.
+    Source: docs/explanation/blocks.md.
+    """
+    started, seconds = time.perf_counter(), _SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds
+    budget, forest = Budget(seconds, request.stop), _forest(request)
+    search(forest, budget, seconds, upper=request.upper)
+    return _bound(request, forest, started, upper=request.upper)
+
+
+def search(forest: Forest, budget: Budget, seconds: float, *, upper: bool) -> None:
+    """The portfolio's search: every pair a little, then the widest gaps, then right answers."""
+    network, question = forest.network, forest.question
+    care = Care(steps_for(network), few=network.n_ctx < _LIST_SHORT)
+    with one_blas_thread():
+        forest.grow(forest.pairs(), _FEW, care, budget, _SMALL)
+        enough = fraction_of(question.total, _NARROW)
+        forest.refine(care, Budget((_REFINING if upper else _ABOVE) * seconds - budget.used, budget.event), enough)
+        if upper:
+            forest.bound_above(care, Budget(_ABOVE * seconds - budget.used, budget.event))
+
+
+def above(request: Request) -> Forest:
+    """A search for an upper bound alone."""
+    seconds = _SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds
+    forest = _forest(request)
+    search(forest, Budget(seconds, request.stop), seconds, upper=True)
+    return forest
+
+
+def _forest(request: Request) -> Forest:
+    if not isinstance(request.weights, Network):
+        raise InfeasibleError("whole blocks are networks")
+    return Forest.of(request.weights, request.question)
+
+
+def _bound(request: Request, forest: Forest, started: float, *, upper: bool) -> Bound:
+    question, weights, tally = request.question, request.weights, forest.tally()
+    return Bound(
+        question.total - forest.failing,
+        forest.right if upper else None,
+        UNIFORM,
+        measured={"walks": tally.walks, "counting": tally.counting},
+        integer_ops=tally.counting,
+        length=ProofLength({}, 0, unexplained_dimensions(weights)),
+        make_ledger=lambda: Ledger(question, weights.sha256, forest.lower_parts(), forest.upper_parts() if upper else None),
+        counting_seconds=time.perf_counter() - started,
+    )
+
+
+def unexplained_dimensions(network: Model) -> int:
+    """Attention, values, bases and every weight behind them are looked up."""
+    if not isinstance(network, Network):
+        return 0
+    v, k, heads, d = network.d_vocab, network.n_ctx, network.n_heads, network.d_model
+    behind = [tensor.size for name, tensor in network.tensors.items() if name.startswith(("mlp.", "norm_2.", "norm_final.", "W_U", "b_U"))]
+    return heads * k * v * (v + d) + v * d + int(sum(behind))
