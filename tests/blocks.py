@@ -40,14 +40,14 @@ def tiny_block(seed, kind, scale=1.0, harder=False):
     return block_of(seed, scale=scale, harder=harder, **KINDS[kind])
 
 
-def block_of(seed, heads=1, act=None, norm_2=None, final=None, scale=1.0, harder=False):
+def block_of(seed, heads=1, act=None, norm_2=None, final=None, scale=1.0, harder=False, eps=1e-5):
     rng = np.random.default_rng(seed)
 
     def draw(*shape):
         return rng.normal(size=shape)
 
     def norm(kind, factor):
-        return None if kind is None else Norm(kind, 1e-5, single(1 + 0.2 * draw(D)), single(0.2 * factor * draw(D)))
+        return None if kind is None else Norm(kind, eps, single(1 + 0.2 * draw(D)), single(0.2 * factor * draw(D)))
 
     def single(x):
         return np.asarray(scale * x, dtype=np.float32)

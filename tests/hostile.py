@@ -24,6 +24,11 @@ def hostile_hints(hints, heads, rng):
             "bent": {"bent": rng.random(len(old.point)) < 0.5, "shares": shares},
             "wider": {"low": old.low - rng.exponential(), "high": old.high + rng.exponential()},
             "narrower": {"low": old.low + 0.2 * width, "high": old.high - 0.2 * width},
+            "on by no range": {"low": np.full_like(old.low, np.inf), "bent": np.zeros_like(old.bent)},
+            "off by no range": {"high": np.full_like(old.high, -np.inf), "bent": np.zeros_like(old.bent)},
+            "one share for all heads": {"bent": np.ones_like(old.bent), "shares": np.ones((1, old.shares.shape[1]))},
+            "one neuron for all": {"bent": np.array([True])},
+            "not numbers": {"low": old.low * np.nan, "point": old.point * np.nan},
         }
     else:
         e = rng.normal(size=len(old.down))
@@ -33,6 +38,9 @@ def hostile_hints(hints, heads, rng):
             "shorter": {"down": shorter, "low": tuple(x - 2.0 for x in old.low)},
             "other": {"down": other, "low": tuple(x - 9.0 for x in old.low), "high": tuple(x + 9.0 for x in old.high)},
             "spread": {"spread": old.spread * factor, "least": old.least * rng.choice([1.0, 0.8, 1.2])},
+            "one coordinate for all": {"spread": old.spread[:1], "bent": False},
+            "one share for all heads": {"bent": True, "shares": np.ones(1)},
+            "not numbers": {"spread": old.spread * np.nan, "least": np.nan, "high": (np.nan, np.nan)},
             "range": {"low": tuple(x - rng.normal() for x in old.low), "high": tuple(x + rng.normal() for x in old.high)},
         }
     return replace(hints, **{part: replace(old, **changes[rng.choice(list(changes))])})

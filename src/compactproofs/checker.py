@@ -190,6 +190,7 @@ AXES = {
 }  # of a network with settings, in canonical order
 SETTINGS = "n_ctx score_divisor_squared norm_1 norm_2 norm_final act rotary alibi post_norm"
 ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
+PER_HEAD = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
 IN_WORDS = dict(zip(ARCHITECTURE, ("one layer", "one attention head", "attention only", "no normalisation"), strict=True))
 FREE_METADATA = ("training", "format", "task", "producer", "seed", "name", "assumptions")
 
@@ -401,6 +402,22 @@ class Exact(NamedTuple):
         one, other = self.at(finest), row.at(finest)
         return Exact([*one.rows, *other.rows], finest, max(one.error, other.error))
 
+    def of_head(self, head: int, heads: int) -> Exact:
+        """The rows of one of several heads."""
+        n = len(self.rows) // heads
+        return self._replace(rows=self.rows[head * n : (head + 1) * n])
+
+    def beside(self, other: Exact) -> Exact:
+        """The columns of both."""
+        finest = max(self.scale, other.scale)
+        one, two = self.at(finest), other.at(finest)
+        return Exact([x + y for x, y in zip(one.rows, two.rows, strict=True)], finest, max(one.error, two.error))
+
+    def rounded(self, bits: int) -> Exact:
+        """The same with so many bits for the largest number."""
+        spare = max(min(self.bits - bits, self.scale), 0)
+        return self if not spare else Exact([[x >> spare for x in row] for row in self.rows], self.scale - spare, (self.error >> spare) + 2)
+
     def with_column(self, number: int) -> Exact:
         """With one column more, all of it this number."""
         return Exact([[*row, number << self.scale] for row in self.rows], self.scale, self.error)
@@ -498,19 +515,23 @@ class Tables(NamedTuple):
     factors: Factors
     meter: Meter
 
+    @property
+    def harm_scale(self) -> int:
+        """Harms are over two to this."""
+        return self.scale + 2 * self.bits
+
 
 def tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Tables:
     """The exact tables of the network and enclosures of its attention. Two vectors are moved, which changes no sum: `centre` from the
     positions to the tokens, `mu` from the direct path to EVOU."""
     W = {name: exact(name, *raw) for name, raw in network.tensors.items()}
-    parts = embedded(network, W, factors, meter)
-    VOU = parts.W_V.times(parts.W_O.times(Exact(parts.W_U.rows[: len(parts.W_O.rows[0])], parts.W_U.scale, parts.W_U.error), meter), meter)
-    EVOU, PVOU, EU = parts.carrier.times(VOU, meter), parts.place.times(VOU, meter), parts.stream.times(parts.W_U, meter)
-    QK = parts.query.times(parts.W_Q, meter).times(parts.W_K.transposed(), meter)
-    EQKE, EQKP = QK.times(parts.key.transposed(), meter), QK.times(parts.spot.transposed(), meter)
+    parts = embedded(network, W, 0, factors, meter)
+    W_U, stream = affine_readout(network, W, parts.stream)
+    VOU = parts.W_V.times(parts.W_O.times(Exact(W_U.rows[: len(parts.W_O.rows[0])], W_U.scale, W_U.error), meter), meter)
+    EVOU, PVOU, EU = parts.carrier.times(VOU, meter), parts.place.times(VOU, meter), stream.times(W_U, meter)
+    EQKE, EQKP = parts.scores(meter)
     n, d = map(int, network.divisor.split("/"))
-    spread = max(max(row) - min(row) for row in [*EQKE.rows, *EQKP.rows])
-    bits = 64 + min(3 * (isqrt((spread * spread * d >> 2 * EQKE.scale) // n) + 1) // 2, 2000)
+    bits = bits_for([*EQKE.rows, *EQKP.rows], EQKE.scale, (n, d))
     A_low, A_high, _ = attention(EQKE, (n, d), Exact([[0]], 0), bits, meter)
     b_low, b_high, tops = attention(EQKP, (n, d), parts.recency, bits, meter)
     v, k, out, scale = len(EU.rows), len(parts.place.rows), len(EU.rows[0]), max(EVOU.scale, EU.scale, PVOU.scale, 256)
@@ -528,6 +549,12 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
     return Tables(out, k, v, scale, bits, EVOU.rows, PVOU.rows, EU.rows, own, slack, *exponentials, question.masses, factors, meter)
 
 
+def bits_for(scores: Rows, scale: int, divisor: tuple[int, int]) -> int:
+    """Enough for attention that is as far apart as the scores say; any number is sound."""
+    spread = max(max(row) - min(row) for row in scores)
+    return 64 + min(3 * (isqrt((spread * spread * divisor[1] >> 2 * scale) // divisor[0]) + 1) // 2, 2000)
+
+
 class Embedded(NamedTuple):
     """What tables are products of: scores = query W_Q . (key + spot) W_K, values = (carrier + place) W_V W_O W_U, EU = stream W_U."""
 
@@ -541,28 +568,30 @@ class Embedded(NamedTuple):
     W_K: Exact
     W_V: Exact
     W_O: Exact
-    W_U: Exact
     recency: Exact  # one row over positions (or 0), added to scores
 
+    def scores(self, meter: Meter) -> tuple[Exact, Exact]:
+        """Of keys and of spots, for each query."""
+        QK = self.query.times(self.W_Q, meter).times(self.W_K.transposed(), meter)
+        return QK.times(self.key.transposed(), meter), QK.times(self.spot.transposed(), meter)
 
-def embedded(network: Network, W: dict[str, Exact], factors: Factors, meter: Meter) -> Embedded:
-    """The vectors that tokens become before attention, and the matrices that read them.
+
+def embedded(network: Network, W: dict[str, Exact], head: int, factors: Factors, meter: Meter) -> Embedded:
+    """The vectors that tokens become before attention, and the matrices that read them, of one head.
 
     A network with settings has x = W_E[t] + W_pos[i], n = norm_1(x), and queries, keys and values n W + b, which is [n, 1] times [W; b];
-    rotary positions turn queries and keys; ALiBi takes 2^-alibi (k - 1 - i) off the scores. The stream is x + b_O, and what is read of
-    it r W_U + b_U, or, behind a final norm, C r W_U: the norm's divisor is positive and common to all outputs, and so may be what it adds.
+    rotary positions turn queries and keys; ALiBi takes 2^-alibi (k - 1 - i) off the scores. The stream is x + b_O.
     """
+    if network.settings is not None:  # tensors of heads stand one below the other
+        W = {name: x.of_head(head, network.sizes()["n_heads"]) if name in PER_HEAD else x for name, x in W.items()}
     k, zero = network.sizes()["n_ctx"], Exact([[0] * len(W["W_E"].rows[0])], 0)
     finest = max(W[name].scale for name in ("W_E", "W_pos") if name in W)
     finest = max(finest, factors.centre.scale, W["b_O"].scale if "b_O" in W else 0)
     E, position, centre, b_O = (x.at(finest) for x in (W["W_E"], W.get("W_pos", zero), factors.centre, W.get("b_O", zero)))
     query, key, place = E.plus(position.rows[-1]), E.plus(centre.rows[0]), position.plus([-x for x in centre.rows[0]])
-    said, W_U, one, recency = network.settings, W["W_U"], {x: W[f"W_{x}"] for x in "QKV"}, Exact([[0]], 0)
+    said, one, recency = network.settings, {x: W[f"W_{x}"] for x in "QKV"}, Exact([[0]], 0)
     if said is None:
-        return Embedded(query, key, key, place, place, query, one["Q"], one["K"], one["V"], W["W_O"], W_U, recency)
-    kind = "one head, no MLP, and norms only before attention or at the end"
-    holds(len(said["alibi"] or [0]) == 1 == network.sizes()["n_heads"], f"this checker knows networks with {kind}")
-    holds(said["act"] is said["norm_2"] is None and not said["post_norm"], f"this checker knows networks with {kind}")
+        return Embedded(query, key, key, place, place, query, one["Q"], one["K"], one["V"], W["W_O"], recency)
     v, stream = len(E.rows), query.plus(b_O.rows[0])
     if said["norm_1"] is not None or said["rotary"] is not None or "W_pos" not in W:
         everywhere = Exact([list(map(add, row, vector)) for vector in position.rows for row in E.rows], finest)
@@ -581,14 +610,29 @@ def embedded(network: Network, W: dict[str, Exact], factors: Factors, meter: Met
         one["Q"], spot = Exact([[int(i == j) for j in range(h)] for i in range(h)], 0), Exact([[0] * h] * k, 0)
         one["K"] = one["Q"]
     if said["alibi"] is not None:
-        recency = Exact([[i - (k - 1) for i in range(k)]], said["alibi"][0])
-    if said["norm_final"] is not None:
-        beta, b_U = (W[name].rows[0] if name in W else [0] for name in ("norm_final.bias", "b_U"))
-        holds(set(beta) == {0} and len(set(b_U)) == 1, "this checker knows no final norm with a bias that tells outputs apart")
-        W_U = read_behind_norm(W_U, said["norm_final"][0], W.get("norm_final.weight"))
-    elif "b_U" in W:
-        W_U, stream = W_U.with_row(W["b_U"]), stream.with_column(1)
-    return Embedded(query, key, carrier, place, spot, stream, one["Q"], one["K"], one["V"], W["W_O"], W_U, recency)
+        recency = Exact([[i - (k - 1) for i in range(k)]], said["alibi"][head])
+    return Embedded(query, key, carrier, place, spot, stream, one["Q"], one["K"], one["V"], W["W_O"], recency)
+
+
+def is_affine(network: Network) -> bool:
+    """Whether logits are affine in what one head averages, up to a positive factor: no MLP, and no norm at the end but one that adds
+    nothing, or the same to all outputs."""
+    said = network.settings
+    if said is None:
+        return True
+    T = network.tensors
+    beta, b_U = (set(exact(name, *T[name]).rows[0]) if name in T else {0} for name in ("norm_final.bias", "b_U"))
+    plain = said["act"] is said["norm_2"] is None and network.sizes()["n_heads"] == 1 and not said["post_norm"]
+    return plain and (said["norm_final"] is None or (beta == {0} and len(b_U) == 1))
+
+
+def affine_readout(network: Network, W: dict[str, Exact], stream: Exact) -> tuple[Exact, Exact]:
+    """What reads the stream, and the stream that it reads: r W_U + b_U, or, behind a final norm, C r W_U: the norm's divisor is positive
+    and common to all outputs, and so may be what it adds."""
+    said, W_U = network.settings, W["W_U"]
+    if said is not None and said["norm_final"] is not None:
+        return read_behind_norm(W_U, said["norm_final"][0], W.get("norm_final.weight")), stream
+    return (W_U.with_row(W["b_U"]), stream.with_column(1)) if "b_U" in W else (W_U, stream)
 
 
 def normed(x: Exact, norm: Json, weight: Exact | None, bias: Exact | None, meter: Meter) -> Exact:
@@ -765,6 +809,7 @@ class Automaton:
     def __init__(self, moves: list[dict[int, int]], accepting: list[bool], first: int) -> None:
         self.moves, self.accepting, self.first = moves, accepting, first
         self.tokens = sorted({t for row in moves for t in row})
+        self.known: Walks | None = None
         self.groups: list[dict[int, Row]] = [{} for _ in moves]  # [s]: {next state: tokens that lead there}
         for row, group in zip(moves, self.groups, strict=True):
             for t, z in row.items():
@@ -785,6 +830,12 @@ class Automaton:
                     row[t] = number[after]
             moves.append(row)
         return Automaton(moves, [self.accepting[s] and (copies == n) == more for s, copies in number], 0)
+
+    def walks(self, masses: Rows, meter: Meter) -> Walks:
+        """Walks over its sequences; all callers have the same masses."""
+        if self.known is None:
+            self.known = Walks(self, masses, meter)
+        return self.known
 
     def accepts(self, sequence: Row) -> bool:
         """Whether it accepts a sequence."""
@@ -1052,14 +1103,16 @@ class Term(NamedTuple):
 class Label:
     """One label m: its sequences, and what its queries share. Rows over outputs leave m out."""
 
-    def __init__(self, T: Tables, automaton: Automaton, m: int) -> None:
-        self.T, self.automaton, self.m, self.tokens = T, automaton, m, automaton.tokens
+    def __init__(self, T: Tables | Block, automaton: Automaton, m: int) -> None:
+        self.T: Any = T
+        self.automaton, self.m, self.tokens = automaton, m, automaton.tokens
         self.others = [*range(m), *range(m + 1, T.out)]
-        T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
-        sheets = [[T.EVOU[first + t] for t in self.tokens] for first in range(0, len(T.EVOU), T.v)]
-        *self.EVOU, self.PVOU = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in (*sheets, T.PVOU))
-        self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
         self.mass = mass_by_query(automaton, T.masses, T.meter)
+        if isinstance(T, Tables):
+            T.meter.add(2 * T.out * (len(T.EVOU) + T.k), T.scale)
+            sheets = [[T.EVOU[first + t] for t in self.tokens] for first in range(0, len(T.EVOU), T.v)]
+            *self.EVOU, self.PVOU = ([[x - row[m] for x in row[:m] + row[m + 1 :]] for row in rows] for rows in (*sheets, T.PVOU))
+            self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
 
     def direct(self, q: int) -> Row:
         """EU[q][o] - EU[q][m], with the slack, and the error of float32 arithmetic if the claim is about that."""
@@ -1193,6 +1246,14 @@ class Pair:
         half = (first + end) // 2
         return self.others[first:end] if end - first == 1 else self.harmful(first, half) + self.harmful(half, end)
 
+    def of_leaf(self, leaf: Leaf, where: str) -> Pair:
+        """All leaves have the same harms."""
+        return self
+
+    def harmful_in(self, outputs: Row, automaton: Automaton) -> Row:
+        """The first of these outputs that no walk shows to be harmless in a leaf."""
+        return next(([o] for o in outputs if not self.is_harmless_in(o, automaton)), [])
+
     def is_harmless_in(self, o: int, automaton: Automaton) -> bool:
         """Whether a walk shows that output o stays below the label on all sequences of a leaf that have a mass."""
         self.T.meter.add(3 * len(automaton.moves) * self.T.k * len(self.tokens), 0)
@@ -1204,6 +1265,495 @@ class Pair:
             there = groups if whole else [(s, z, list(filter(allowed.__contains__, tokens))) for s, z, tokens in groups]
             steps.append([(s, z, max(map(allowed.__getitem__, tokens))) for s, z, tokens in there if tokens])
         return stays_negative(steps, automaton)
+
+
+# ---------------------------------------------------------------- whole blocks: several heads, neurons, final norms that tell outputs apart
+
+CENTRE_BITS, SHARE_BITS, LINE_BITS = 12, 16, 64  # Weights of centres, shares of heads, slopes and directions are over two to these.
+WALK_BITS = 60  # Walks round upwards to so many bits at first.
+TABLE_BITS = 192  # Tables of whole blocks keep so many bits of their largest number; any number is sound.
+
+
+class Block(NamedTuple):
+    """A layer that is more than one head with an affine readout. Row i v + t belongs to token t at position i.
+
+    The stream is r = base[q] + for each head the average of its values, weighed by its attention. Columns are what is read of it: outputs,
+    then the inputs of neurons, or, of a final norm, the centred stream K r, K = d I - 1 1' (RMS: K = I, and 1 instead of d below).
+    """
+
+    out: int
+    k: int
+    v: int
+    scale: int
+    bits: int
+    error: int  # entries of `value` and `base` are off by at most this
+    low: list[Rows]  # [head][q][i v + t]: attention
+    high: list[Rows]
+    value: list[Rows]  # [head][i v + t][column], over 2^scale
+    base: Rows  # [q][column]
+    factor: Rows  # [neuron][o]: W_out W_U, over 2^unit
+    added: Row  # [o]: what stands behind a final norm, over 2^unit; or nothing
+    unit: int
+    eps: tuple[int, int]  # d^2 times the eps of the final norm, as x / 2^e
+    masses: Rows
+    factors: Factors
+    meter: Meter
+
+    @property
+    def more(self) -> int:
+        """Differences of logits are over 2^(scale + CENTRE_BITS), and so many bits more if neurons or a norm follow."""
+        return self.unit + LINE_BITS if self.factor or self.added else 0
+
+    @property
+    def harm_scale(self) -> int:
+        """Harms are over two to this."""
+        return self.scale + CENTRE_BITS + self.more + self.bits
+
+    @property
+    def wide(self) -> int:
+        """The dimension of the stream, where there is a final norm."""
+        return len(self.base[0]) - self.out if self.added else 0
+
+
+def block_tables(network: Network, question: Question, factors: Factors, meter: Meter) -> Block:
+    """What heads write, read by all columns, and enclosures of their attention."""
+    said, sizes, W = network.settings or {}, network.sizes(), {name: exact(name, *raw) for name, raw in network.tensors.items()}
+    relu, final = said["act"] == "relu", said["norm_final"]
+    known = "several heads, norms before attention, norms at the end without an MLP, and ReLU MLPs without norms after attention"
+    good = said["norm_2"] is None and not said["post_norm"] and (said["act"] is None or (relu and final is None))
+    holds(good, f"this checker knows {known}")
+    d, heads, k, v, out = (sizes[name] for name in ("d_model", "n_heads", "n_ctx", "d_vocab", "d_vocab_out"))
+
+    def bias(name: str, n: int) -> Exact:
+        return W.get(name, Exact([[0] * n], 0))
+
+    def sum_of(x: Exact, y: Exact) -> Exact:
+        finest = max(x.scale, y.scale)
+        return x.at(finest).plus(y.at(finest).rows[0])
+
+    read, extra, factor, added, eps = W["W_U"], bias("b_U", out), Exact([], 0), Exact([[]], 0), (0, 0)
+    if relu:
+        factor, extra = W["mlp.W_out"].times(read, meter), sum_of(extra, bias("mlp.b_out", d).times(read, meter))
+        read, extra = read.beside(W["mlp.W_in"]), extra.beside(bias("mlp.b_in", sizes["d_mlp"]))
+    elif final is not None:
+        w, (e, t) = (d if final[0] == "LN" else 1), dyadic(final[1])
+        added, eps = sum_of(extra, bias("norm_final.bias", d).times(read, meter)), (e * w * w, t)
+        K = Exact([[w * (i == j) - (w > 1) for j in range(d)] for i in range(d)], 0)
+        read, extra = read_behind_norm(read, final[0], W.get("norm_final.weight")).beside(K), Exact([[0] * (out + d)], 0)
+    parts = [embedded(network, W, h, factors, meter) for h in range(heads)]
+    found, scores = [sum_of(parts[0].stream.times(read, meter), extra)], []
+    for part in parts:
+        VO = part.W_V.times(part.W_O.times(read, meter), meter)
+        found.append(everywhere(part.carrier.times(VO, meter), part.place.times(VO, meter), v))
+        EQKE, EQKP = part.scores(meter)
+        scores.append(everywhere(EQKE.transposed(), EQKP.transposed(), v).transposed())
+    finest = max(x.scale for x in found)
+    whole = Exact([row for x in found for row in x.at(finest).rows], finest, max(x.at(finest).error for x in found)).rounded(TABLE_BITS)
+    values = [whole.rows[v + h * k * v : v + (h + 1) * k * v] for h in range(heads)]
+    n, over = map(int, network.divisor.split("/"))
+    bits = max(bits_for(x.rows, x.scale, (n, over)) for x in scores)
+    recency = [Exact([[x for x in part.recency.rows[0] for _ in range(v)]], part.recency.scale) for part in parts]
+    attended = [
+        attention(x, (n, over), after if len(after.rows[0]) == k * v else Exact([[0]], 0), bits, meter)
+        for x, after in zip(scores, recency, strict=True)
+    ]
+    low, high = [x[0] for x in attended], [x[1] for x in attended]
+    unit = max(factor.scale, added.scale)
+    fixed = factor.at(unit).rows, added.at(unit).rows[0], unit, eps
+    return Block(out, k, v, whole.scale, bits, whole.error, low, high, values, whole.rows[:v], *fixed, question.masses, factors, meter)
+
+
+def everywhere(tokens: Exact, places: Exact, v: int) -> Exact:
+    """Row i v + t: what belongs to a token (or to it at a position already) and what its position adds."""
+    finest = max(tokens.scale, places.scale)
+    one, other = tokens.at(finest), places.at(finest)
+    rows = [list(map(add, one.rows[(i * v + t) % len(one.rows)], row)) for i, row in enumerate(other.rows) for t in range(v)]
+    return Exact(rows, finest, one.error + other.error)
+
+
+class Walks:
+    """The largest sums along the accepted sequences that have a mass, by positions and states.
+
+    Tokens that move alike from every state form a group. A state is live before position i if i tokens lead there and the rest can be
+    accepted. A step has its groups, and slots: a group and, for each state that is live after it, the number of a state before it from
+    which the group leads there, or one more than there are. A table of the last position may have some of its tokens only."""
+
+    def __init__(self, automaton: Automaton, masses: Rows, meter: Meter) -> None:
+        meter.spend(len(masses) * sum(1000 + 500 * len(row) for row in automaton.moves))
+        alike: dict[tuple[int, ...], Row] = {}
+        for t in automaton.tokens:
+            alike.setdefault(tuple(row.get(t, -1) for row in automaton.moves), []).append(t)
+        steps = [[(move, found) for move, ts in alike.items() if (found := [t for t in ts if row[t]])] for row in masses]
+        reached = [{automaton.first}]
+        for row in steps:
+            reached.append({move[s] for move, _ in row for s in reached[-1]} - {-1})
+        live = {s for s in reached.pop() if automaton.accepting[s]}
+        self.steps: list[tuple[Rows, list[tuple[int, Row]]]] = []
+        for row in reversed(steps):
+            after, here = {z: x for x, z in enumerate(sorted(live))}, sorted(reached.pop())
+            here = [s for s in here if any(move[s] in after for move, _ in row)]
+            slots: list[tuple[int, Row]] = []
+            for g, (move, _) in enumerate(row):
+                own: Rows = []
+                for x, s in enumerate(here):
+                    z = after.get(move[s])
+                    if z is not None:
+                        free = next((of for of in own if of[z] == len(here)), None)
+                        if free is None:
+                            own.append(free := [len(here)] * len(after))
+                        free[z] = x
+                slots += [(g, of) for of in own]
+            self.steps.append(([ts for _, ts in row], slots))
+            live = set(here)
+        self.steps.reverse()
+        self.size = sum(len(of) for _, slots in self.steps for _, of in slots) if live else 0
+
+    def forward(self, harms: Harms) -> Rows:
+        """Before each position and at the end, the largest sum to each live state. At the end there may be states without a way: they have
+        less than any sum, half of `below` at the most."""
+        below = 4 * self.least(harms)
+        found = [[0]]
+        for row, (groups, slots) in zip(harms, self.steps, strict=True):
+            best = [max((row[t] for t in ts if t in row), default=below) for ts in groups]
+            before = [*found[-1], below]
+            ways = [[before[x] + y for x in of] for g, of in slots for y in (best[g],)]
+            found.append(list(map(max, *ways)) if len(ways) > 1 else ways[0])
+        return found
+
+    def least(self, harms: Harms) -> int:
+        """Less than every sum."""
+        return -1 - sum(max(map(abs, row.values())) for row in harms)
+
+    def largest(self, harms: Harms) -> int:
+        """At least the largest sum, and negative if that is; or less than any if there is no sequence."""
+        if not self.size:
+            return -1
+        spare = max(max(max(map(abs, row.values())) for row in harms).bit_length() - WALK_BITS, 0)
+        rounded = max(self.forward([{t: -(-x >> spare) for t, x in row.items()} for row in harms])[-1])
+        return rounded if rounded < 0 or not spare else max(self.forward(harms)[-1])
+
+    def through(self, harms: Harms) -> Harms:
+        """[i][t]: the largest sum over the sequences with token t at position i, for tokens with which there is one."""
+        if not self.size:
+            return [{} for _ in harms]
+        result, least = [], self.least(harms)
+        *before, last = self.forward(harms)
+        after = [0 if x > least else 4 * least for x in last]
+        for row, (groups, slots), here in zip(reversed(harms), reversed(self.steps), reversed(before), strict=True):
+            best, around = [4 * least] * (len(here) + 1), [4 * least] * len(groups)
+            most = [max((row[t] for t in ts if t in row), default=4 * least) for ts in groups]
+            for g, of in slots:
+                for x, rest in zip(of, after, strict=True):
+                    best[x] = max(best[x], most[g] + rest)
+                around[g] = max(around[g], *(here[x] + rest for x, rest in zip(of, after, strict=True) if x < len(here)))
+            result.append({t: row[t] + x for ts, x in zip(groups, around, strict=True) for t in ts if t in row and row[t] + x > least})
+            after = [x if x > least else 4 * least for x in best[:-1]]
+        return result[::-1]
+
+
+class Neuron(NamedTuple):
+    """How a neuron is bounded over a leaf: on (1) or off (0) everywhere; between two numbers; or by Jensen's inequality."""
+
+    fixed: int | None
+    low: int = 0
+    high: int = 0
+    scale: int = 0
+    shares: Row | None = None
+    tangent: int = 0  # the slope, 0 or 1, of a line below it
+
+
+class Hints(NamedTuple):
+    """What a certificate says of a leaf of a block; what has to be true of it is checked."""
+
+    rows: Row  # places i v + t, and for each head their weights: about what it writes
+    weights: Rows
+    neurons: list[Neuron]
+    shares: Row  # of heads, for a final norm
+
+
+def read_hints(value: Json, T: Block, where: str) -> Hints:
+    """The hints of a leaf."""
+    typical, neurons, shares = fields(value, "typical neurons shares", where + " hints")
+    heads, rows, weights = len(T.value), Row(), [Row() for _ in T.value]
+    if typical is not None:
+        places, *_ = found = items(typical, where + " typical", 1 + heads)
+        rows = integers(places, 0, T.k * T.v - 1, where + " typical")
+        weights = [integers(each, 0, 1 << 20, where + " typical", len(rows)) for each in found[1:]]
+
+    def shared(each: Json) -> Row:
+        found = integers(each, 1, 1 << SHARE_BITS, where + " shares", heads)
+        holds(sum(found) <= 1 << SHARE_BITS, f"{where}: shares of heads add up to more than 1")
+        return found
+
+    read = []
+    for each in items(neurons, where + " neurons", len(T.factor)):
+        if isinstance(each, dict) and "shares" in each:
+            tangent, own = fields(each, "tangent shares", where + " neuron")
+            read.append(Neuron(None, shares=shared(own), tangent=integer(tangent, 0, 1, where)))
+        elif isinstance(each, dict):
+            low, high, scale, tangent = fields(each, "low high scale tangent", where + " neuron")
+            low, high = integers([low, high], -LARGE, LARGE, where + " neuron")
+            holds(low < 0 < high, f"{where}: a neuron that is between two numbers of one sign is on or off")
+            read.append(Neuron(None, low, high, integer(scale, 0, 2000, where), tangent=integer(tangent, 0, 1, where)))
+        else:
+            read.append(Neuron(integer(each, 0, 1, where + " neuron")))
+    return Hints(rows, weights, read, shared(shares) if shares is not None else [1] * heads)
+
+
+Blend = tuple[int, Rows]  # a constant, and for each head a table over places that its attention averages
+
+
+class BlockPair:
+    """One query and one label of a block. Places are the tokens at all positions, and the query at the last one."""
+
+    def __init__(self, label: Label, q: int) -> None:
+        self.T, self.label, self.q, self.tokens, self.others = label.T, label, q, label.tokens, label.others
+        T = self.T
+        self.rows = [i * T.v + t for i in range(T.k - 1) for t in self.tokens] + [(T.k - 1) * T.v + q]
+        self.attention = [
+            ([low[q][r] for r in self.rows], [high[q][r] for r in self.rows]) for low, high in zip(T.low, T.high, strict=True)
+        ]
+
+    def as_harms(self, flat: Row) -> Harms:
+        """Numbers of places by position and token."""
+        n = len(self.tokens)
+        return [*(dict(zip(self.tokens, flat[i * n : (i + 1) * n], strict=True)) for i in range(self.T.k - 1)), {self.q: flat[-1]}]
+
+    def of_leaf(self, leaf: Leaf, where: str) -> BlockLeaf:
+        """Each leaf has bounds of its own."""
+        return BlockLeaf(self, leaf.automaton, leaf.hints, where)
+
+    def harmful(self, first: int, end: int) -> Row:
+        """Nothing is known before leaves are looked at."""
+        return self.others[first:end]
+
+    def logits(self, x: Row) -> list[tuple[int, int]]:
+        """Enclosures of the logits on one sequence, up to a positive factor."""
+        T, rows, heads = self.T, [i * self.T.v + t for i, t in enumerate(x)], len(self.T.value)
+        off = (heads + 1) * T.error << T.bits
+        least, most = ([y << T.bits for y in T.base[self.q]] for _ in range(2))
+        for low, high, value in zip(T.low, T.high, T.value, strict=True):
+            lows, highs = [low[self.q][r] for r in rows], [high[self.q][r] for r in rows]
+            holds(sum(lows) > 0, f"attention on the sequence {x} is too small to tell")
+            for r, a, b in zip(rows, lows, highs, strict=True):
+                a, b = (a << T.bits) // sum(highs), -((-b << T.bits) // sum(lows))
+                least = [y + z * (a if z > 0 else b) for y, z in zip(least, value[r], strict=True)]
+                most = [y + z * (b if z > 0 else a) for y, z in zip(most, value[r], strict=True)]
+        ends = [(a - off, b + off) for a, b in zip(least, most, strict=True)]
+        logits = [(a << T.unit, b << T.unit) for a, b in ends[: T.out]]
+        for (a, b), row in zip(ends[T.out :], T.factor, strict=False):
+            a, b = max(a, 0), max(b, 0)
+            logits = [(y + c * (a if c > 0 else b), z + c * (b if c > 0 else a)) for (y, z), c in zip(logits, row, strict=True)]
+        if T.added:
+            squares = [(0 if a <= 0 <= b else min(a * a, b * b), max(a * a, b * b)) for a, b in ends[T.out :]]
+            sigma = [
+                self.root(sum(side), 2 * (T.scale + T.bits), 0, up)
+                for side, up in zip(zip(*squares, strict=True), (False, True), strict=True)
+            ]
+            logits = [(y + c * sigma[c < 0], z + c * sigma[c > 0]) for (y, z), c in zip(logits, T.added, strict=True)]
+        return logits
+
+    def root(self, square: int, scale: int, share_bits: int, up: bool, share: int = 1) -> int:
+        """sqrt(square / d + d^2 eps share^2), square over 2^scale and share over 2^share_bits, rounded up or down, over 2^(scale / 2)."""
+        T, (e, t) = self.T, self.T.eps
+        return isqrt(square // T.wide + (e * share * share << scale >> t + 2 * share_bits) + 2 * up) + up
+
+    def require_right(self, harmful: Row, x: Row) -> None:
+        """A sequence must be certainly right."""
+        logits = self.logits(x)
+        good = all(logits[o][1] < logits[self.label.m][0] for o in self.others)
+        holds(good, f"the sequence {x} is not certainly right")
+
+    def require_wrong(self, x: Row) -> None:
+        """A sequence must be certainly wrong."""
+        logits = self.logits(x)
+        holds(any(logits[o][0] >= logits[self.label.m][1] for o in self.others), f"the sequence {x} is not certainly wrong")
+
+
+class BlockLeaf:
+    """The bounds of one leaf: every difference of logits is at most a blend, whose sum over a sequence has an additive upper bound.
+
+    A blend is constant + sum_h mean_h(parts_h). One head: it is at most 0 where sum_i a(i, x_i) (constant + parts) is. Several heads
+    (Theorem P): let a_h(i, t) / Z_h lie between low and high on the sequences of the leaf with x_i = t; then it is at most constant +
+    sum_i sum_h max(low parts_h, high parts_h). The theorems are proved in docs/explanation/blocks.
+    """
+
+    def __init__(self, pair: BlockPair, automaton: Automaton, hints: Hints | None, where: str) -> None:
+        self.pair, self.T, self.hints, self.where, self.heads = pair, pair.T, hints, where, len(pair.T.value)
+        self.walks, self.weights = automaton.walks(self.T.masses, self.T.meter), pair.attention
+        self.off = (self.heads + 1) * self.T.error << CENTRE_BITS  # of anything that is read of the stream
+        if hints is None:
+            return
+        if self.heads > 1:
+            self.weights = [self.shares(low, high) for low, high in pair.attention]
+        self.inputs = [self.linear(self.T.out + j) for j in range(len(self.T.factor))]
+        self.T.meter.multiply((self.heads + 2) * len(self.inputs) * len(pair.rows), self.T.scale)
+        for neuron, (constant, parts) in zip(hints.neurons, self.inputs, strict=True):
+            up, down = (constant, parts), (-constant, [[-x for x in row] for row in parts])
+            ends = [(down, 0)] if neuron.fixed == 1 else [(up, 0)] if neuron.fixed == 0 else []
+            if neuron.fixed is None and neuron.shares is None:
+                grid = self.T.scale + CENTRE_BITS
+                ends = [(up, neuron.high << grid >> neuron.scale), (down, -neuron.low << grid >> neuron.scale)]
+            for (about, rows), most in ends:
+                good = self.walks.largest(self.weighed((about - most + self.off, rows))) <= 0
+                holds(good, f"{where}: a neuron may leave its range")
+
+    def shares(self, low: Row, high: Row) -> tuple[Row, Row]:
+        """Bounds of a / Z over the sequences with the token there; 0 where there is none."""
+        pair, bits = self.pair, self.T.bits
+        greatest, least = self.walks.through(pair.as_harms(high)), self.walks.through(pair.as_harms([-x for x in low]))
+        down, up = [], []
+        for i, (row, other) in enumerate(zip(greatest, least, strict=True)):
+            n = len(pair.tokens)
+            for x, t in enumerate(pair.tokens if i < self.T.k - 1 else [pair.q], i * n):
+                whole, rest = row.get(t, 0), -other.get(t, 0)
+                down.append((low[x] << bits) // whole if whole > 0 else 0)
+                up.append(min(-((-high[x] << bits) // rest), 1 << bits) if rest > 0 else (1 << bits) * (t in row))
+        return down, up
+
+    def weighed(self, blend: Blend) -> Harms:
+        """A table whose sum along a sequence is positive, or zero, where the blend is."""
+        constant, parts = blend
+        self.T.meter.multiply(self.heads * len(parts[0]), self.T.bits + self.T.scale // 2)
+        if self.heads == 1:
+            (row,), ((low, high),) = parts, self.weights
+            moved = [constant + x for x in row]
+            return self.pair.as_harms([x * (b if x > 0 else a) for x, a, b in zip(moved, low, high, strict=True)])
+        found = [
+            [x * (b if x > 0 else a) for x, a, b in zip(row, low, high, strict=True)]
+            for row, (low, high) in zip(parts, self.weights, strict=True)
+        ]
+        flat = list(map(sum, zip(*found, strict=True)))
+        flat[-1] += constant << self.T.bits
+        return self.pair.as_harms(flat)
+
+    @cached_property
+    def centres(self) -> Rows:
+        """[head][column]: about what a head writes, over 2^(scale + CENTRE_BITS); any vectors are sound."""
+        hints, columns = self.hints, len(self.T.base[0])
+        holds(hints is not None, "there are no hints")
+        rows, weights = (hints.rows, hints.weights) if hints is not None else ([], [])
+        self.T.meter.multiply(self.heads * len(rows) * columns, self.T.scale)
+        return [
+            [sum(map(mul, each, column)) for column in zip(*(value[r] for r in rows), strict=True)] if rows else [0] * columns
+            for each, value in zip(weights, self.T.value, strict=True)
+        ]
+
+    def linear(self, plus: int, minus: int | None = None) -> Blend:
+        """A column, or the difference of two, exactly but for `off` each: attention adds up to 1, so the centres may be anywhere."""
+        T, rows = self.T, self.pair.rows
+
+        def at(row: Row) -> int:
+            return row[plus] if minus is None else row[plus] - row[minus]
+
+        middle = [0] if self.heads == 1 else list(map(at, self.centres))
+        parts = [[(at(value[r]) << CENTRE_BITS) - c for r in rows] for value, c in zip(T.value, middle, strict=True)]
+        return (at(T.base[self.pair.q]) << CENTRE_BITS) + sum(middle), parts
+
+    def curve(self, j: int, shares: Row) -> Blend:
+        """Theorem J for a neuron, which is convex: f(x + sum mean_h(d_h)) <= f(x) + sum mean_h(b_h f(x + d_h / b_h) - b_h f(x))."""
+        constant, parts = self.inputs[j]
+        at = max(constant, 0)
+        rows = [
+            [-((b * at - max(b * constant + (x << SHARE_BITS), 0)) >> SHARE_BITS) for x in row]
+            for b, row in zip(shares, parts, strict=True)
+        ]
+        return at, rows
+
+    @cached_property
+    def divisor(self) -> tuple[Blend, Blend]:
+        """What a final norm divides by, times d: a blend below it and one above it.
+
+        It is sqrt(|K r|^2 / d + d^2 eps) >= <g, K r> for every g with |g|^2 <= 1 / d, and convex in r, so Theorem J bounds it."""
+        T, pair, hints = self.T, self.pair, self.hints
+        columns, grid = range(T.out, T.out + T.wide), 2 * (T.scale + CENTRE_BITS + SHARE_BITS)
+        T.meter.multiply(4 * self.heads * len(pair.rows) * T.wide, T.scale)
+        middle = [(T.base[pair.q][c] << CENTRE_BITS) + sum(centre[c] for centre in self.centres) for c in columns]
+        length = T.wide * sum(map(mul, middle, middle))
+        root = isqrt((1 << 2 * (LINE_BITS + T.scale + 64)) // length) if length else 0
+        g = [abs(x) * root >> T.scale + 64 for x in middle]
+        g = [y if x > 0 else -y for x, y in zip(middle, g, strict=True)]
+        holds(T.wide * sum(map(mul, g, g)) <= 1 << 2 * LINE_BITS, "a direction is too long")
+        at = [self.linear(c) for c in columns]
+        of_heads = list(zip(*(parts for _, parts in at), strict=True))
+        below = (
+            sum(c * x for c, (x, _) in zip(g, at, strict=True)) >> LINE_BITS,
+            [[sum(map(mul, g, place)) >> LINE_BITS for place in zip(*rows, strict=True)] for rows in of_heads],
+        )
+        whole = [constant for constant, _ in at]
+        top = pair.root(sum(map(mul, whole, whole)) << 2 * SHARE_BITS, grid, 0, True)
+        shares, above = [1 << SHARE_BITS] if self.heads == 1 else hints.shares if hints is not None else [], []
+        for b, rows in zip(shares, of_heads, strict=True):
+            scaled = [b * c for c in whole]
+            squares = (sum((c + (x << SHARE_BITS)) ** 2 for c, x in zip(scaled, place, strict=True)) for place in zip(*rows, strict=True))
+            above.append([-((b * top >> SHARE_BITS) - pair.root(square, grid, SHARE_BITS, True, b) >> SHARE_BITS) for square in squares])
+        return below, (-(-top >> SHARE_BITS), above)
+
+    def difference(self, plus: int, minus: int) -> Blend:
+        """At least logit[plus] - logit[minus], times a positive number. Blends that are read of the stream are off by `off`, and what
+        neurons and norms make of them by at most four times that."""
+        constant, parts = self.linear(plus, minus)
+        added, rest = self.behind(plus, minus) if self.T.more else ([], 0)
+        self.T.meter.multiply(self.heads * (1 + len(added)) * len(self.pair.rows), self.T.scale)
+        constant = (constant + 2 * self.off << self.T.more) + rest
+        parts = [[x << self.T.more for x in row] for row in parts]
+        for c, (about, rows) in added:
+            constant += c * about + 4 * abs(c) * self.off
+            parts = [[x + c * y for x, y in zip(*both, strict=True)] for both in zip(parts, rows, strict=True)]
+        return constant, parts
+
+    def behind(self, plus: int, minus: int) -> tuple[list[tuple[int, Blend]], int]:
+        """What neurons or a final norm add to a difference: factors and blends, and a number.
+
+        A neuron with a positive factor is at most its chord or its curve, with a negative one at least a line below it. A chord: slope y +
+        rest is at least 0 at `low` and at least y at `high`, so, a line, it is above the neuron, which is convex, between them."""
+        T, found, rest = self.T, list[tuple[int, Blend]](), 0
+        if T.added and (c := T.added[plus] - T.added[minus]):
+            return [(c << LINE_BITS, self.divisor[c > 0])], 0
+        for j, (row, neuron) in enumerate(zip(T.factor, self.hints.neurons if self.hints is not None else (), strict=True)):
+            c, slope = row[plus] - row[minus], (neuron.tangent if neuron.fixed is None else neuron.fixed) << LINE_BITS
+            if neuron.fixed is None and c > 0 and neuron.shares is not None:
+                found.append((c << LINE_BITS, self.curve(j, neuron.shares)))
+                continue
+            if neuron.fixed is None and c > 0:
+                slope = (neuron.high << LINE_BITS) // (neuron.high - neuron.low)
+                above = max(-slope * neuron.low, ((1 << LINE_BITS) - slope) * neuron.high)
+                rest += c * -(-above << T.scale + CENTRE_BITS >> neuron.scale)
+            found.append((c * slope, self.inputs[j]))
+        return [(c, blend) for c, blend in found if c], rest
+
+    def harms(self, term: Term) -> Harms:
+        """Upper bounds of what a term adds up. Where nothing is known, a joint term counts everything."""
+        m = self.pair.label.m
+        holds(term.kind != "apart", f"{self.where}: terms of whole blocks are joint")
+        if self.hints is None:
+            holds(term.kind == "joint", f"{self.where}: a leaf of an upper bound has no hints")
+            return self.pair.as_harms([0] * len(self.pair.rows))
+        if term.kind == "spoiler":
+            return self.weighed(self.difference(m, term.outputs[0]))
+        each = [self.weighed(self.difference(o, m)) for o in term.outputs]
+        pairs = list(zip(each, term.numbers, strict=True))
+        return [{t: max(w * h[i][t] for h, w in pairs) for t in row} for i, row in enumerate(each[0])]
+
+    def harmful_in(self, outputs: Row, _: Automaton) -> Row:
+        """Those of which no walk shows that they never reach the label: several at once for the worst of them; a failure halves them."""
+        if not outputs or self.hints is None:
+            return outputs
+        return self.harmful_of({o: self.difference(o, self.pair.label.m) for o in outputs})
+
+    def harmful_of(self, blends: dict[int, Blend]) -> Row:
+        constants, parts = zip(*blends.values(), strict=True)
+        worst = [list(map(max, *rows, rows[0])) for rows in zip(*parts, strict=True)]
+        self.T.meter.add(self.heads * len(blends) * len(self.pair.rows) + self.walks.size, self.T.scale)
+        if self.walks.largest(self.weighed((max(constants), worst))) < 0:
+            return []
+        known, half = list(blends.items()), len(blends) // 2
+        return list(blends) if len(blends) == 1 else self.harmful_of(dict(known[:half])) + self.harmful_of(dict(known[half:]))
+
+
+def pair_of(label: Label, q: int) -> Pair | BlockPair:
+    """One query and one label."""
+    return BlockPair(label, q) if isinstance(label.T, Block) else Pair(label, q)
 
 
 # ---------------------------------------------------------------- the rule
@@ -1219,6 +1769,7 @@ class Leaf(NamedTuple):
     terms: list[Term] | None
     covered: set[int]
     listed: Rows
+    hints: Hints | None = None
 
 
 class Part(NamedTuple):
@@ -1232,7 +1783,7 @@ class Part(NamedTuple):
     factored: bool
 
 
-def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterator[Part]:
+def read_parts(value: Json, T: Tables | Block, question: Question, side: str) -> Iterator[Part]:
     """The parts of a bound, one by one, as the automata of all would take much memory. No two are about the same query and label."""
     seen: set[tuple[int, int]] = set()
     label = lru_cache(8)(lambda m: Label(T, question.automata[m], m))  # all of them would take much memory too
@@ -1252,7 +1803,7 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
         holds(ends.issubset(queries), f"{here}: a listed sequence ends in no query")
         kinds = {term.kind for leaf in found for term in leaf.terms or ()}
         if "factored" in kinds:
-            holds(m in T.factors.labels, f"label {m} has a factored term, but no factors")
+            holds(isinstance(T, Tables) and m in T.factors.labels, f"label {m} has a factored term, but no factors")
             well_formed(not ends, f"{here}: sequences are listed beside factored terms")
             well_formed(len(kinds) == 1, f"{here}: factored terms stand by themselves, and are true")
         if "factored" in kinds or side == "upper":  # without a term nothing is known
@@ -1260,7 +1811,7 @@ def read_parts(value: Json, T: Tables, question: Question, side: str) -> Iterato
         yield Part(here, label(m), queries, sum(map(label(m).mass.__getitem__, queries)), found, "factored" in kinds)
 
 
-def read_tree(value: Json, automaton: Automaton, T: Tables, where: str) -> Iterator[tuple[Json, Automaton]]:
+def read_tree(value: Json, automaton: Automaton, T: Tables | Block, where: str) -> Iterator[tuple[Json, Automaton]]:
     """The leaves of a tree, with the automata of their sequences. The halves of a split are disjoint and cover what is split."""
     waiting, memory = [(value, automaton)], 0
     while waiting:
@@ -1277,21 +1828,22 @@ def read_tree(value: Json, automaton: Automaton, T: Tables, where: str) -> Itera
         waiting += [(fewer, split.split(token, n, False)), (more, split.split(token, n, True))]
 
 
-def read_leaf(value: Json, automaton: Automaton, T: Tables, m: int, side: str, where: str) -> Leaf:
+def read_leaf(value: Json, automaton: Automaton, T: Tables | Block, m: int, side: str, where: str) -> Leaf:
     """The terms and listed sequences of a leaf."""
     if value is None:
         return Leaf(automaton, None, set(), [])
-    terms, listed = fields(value, "terms listed", where + " leaf")
+    terms, listed, *more = fields(value, "terms listed hints" if isinstance(T, Block) else "terms listed", where + " leaf")
+    hints = read_hints(more[0], T, where) if isinstance(T, Block) and more[0] is not None else None
     covered: set[int] = set()
     found = [read_term(term, T, m, covered, KINDS[side], where) for term in items(terms, where + " terms")]
     sequences = [integers(x, 0, 1 << 31, where + " listed", T.k) for x in items(listed, where + " listed")]
     holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
     for sequence in sequences:
         holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this leaf")
-    return Leaf(automaton, found, covered, sequences)
+    return Leaf(automaton, found, covered, sequences, hints)
 
 
-def read_term(value: Json, T: Tables, m: int, covered: set[int], kinds: tuple[str, ...], where: str) -> Term:
+def read_term(value: Json, T: Tables | Block, m: int, covered: set[int], kinds: tuple[str, ...], where: str) -> Term:
     """A term of one of these kinds; its outputs are added to those that earlier terms cover."""
     well_formed(isinstance(value, dict), f"{where}: a term is not an object")
     kind = next(filter(value.__contains__, kinds), kinds[0])
@@ -1319,7 +1871,7 @@ def read_term(value: Json, T: Tables, m: int, covered: set[int], kinds: tuple[st
     return Term(kind, outputs, numbers, grid)
 
 
-def failing(T: Tables, part: Part) -> int:
+def failing(T: Tables | Block, part: Part) -> int:
     """At least the mass of a part that fails, whatever its terms are.
 
     In each leaf, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
@@ -1334,27 +1886,31 @@ def failing(T: Tables, part: Part) -> int:
         tables = ((queries, repeat(pooled(part.label, queries))) for queries in pools)
         return sum(counted(T, leaf, queries, table, bool, part.where) for queries, table in tables for leaf in part.leaves)
     total = 0
-    for pair in (Pair(part.label, q) for q in part.queries):
+    for pair in (pair_of(part.label, q) for q in part.queries):
         harmful = pair.harmful(0, T.out - 1) if pair.others else []
         for leaf in part.leaves:
-            total += counted(T, leaf, [pair.q], map(pair.harms, leaf.terms or ()), partial(pair.require_right, harmful), part.where)
-            for o in harmful if leaf.terms is not None else ():
-                harmless = o in leaf.covered or pair.is_harmless_in(o, leaf.automaton)
-                holds(harmless, f"{part.where}: output {o} might win, and no term covers it")
+            own = pair.of_leaf(leaf, part.where)
+            total += counted(T, leaf, [pair.q], map(own.harms, leaf.terms or ()), partial(pair.require_right, harmful), part.where)
+            left = own.harmful_in([o for o in harmful if o not in leaf.covered], leaf.automaton) if leaf.terms is not None else []
+            holds(not left, f"{part.where}: output {left[:1]} might win, and no term covers it")
     return total
 
 
-def right(T: Tables, part: Part) -> int:
+def right(T: Tables | Block, part: Part) -> int:
     """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the leaf.
     Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
-    pairs = ((Pair(part.label, q), leaf) for q in part.queries for leaf in part.leaves)
-    return sum(counted(T, leaf, [pair.q], map(pair.harms, leaf.terms or ()), pair.require_wrong, part.where) for pair, leaf in pairs)
+    total = 0
+    for pair in (pair_of(part.label, q) for q in part.queries):
+        for leaf in part.leaves:
+            harms = map(pair.of_leaf(leaf, part.where).harms, leaf.terms) if leaf.terms else iter(())
+            total += counted(T, leaf, [pair.q], harms, pair.require_wrong, part.where)
+    return total
 
 
-def counted(T: Tables, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object], where: str) -> int:
+def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object], where: str) -> int:
     """At least the mass of a leaf that its terms count, or all of it without terms, less the listed sequences, which must be
     counted and meet what is required."""
-    counters, count, scale = [], 0, T.scale + 2 * T.bits
+    counters, count, scale = [], 0, T.harm_scale
     for term, harm in zip(leaf.terms or (), harms, strict=False):
         T.meter.add(4 * sum(map(len, harm)), scale + abs(term.grid.exponent))
         start, D = term.grid.rounded(harm, scale, strict=term.kind == "spoiler")
@@ -1381,7 +1937,7 @@ def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | N
     sizes, meter = network.sizes(), Meter(work)
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
-    T = tables(network, question, read_factors(certificate["factors"], sizes), meter)
+    T = (tables if is_affine(network) else block_tables)(network, question, read_factors(certificate["factors"], sizes), meter)
     at_least, at_most = 0, None
     for part in read_parts(certificate["lower"], T, question, "lower"):
         at_least += max(0, part.mass - failing(T, part))

@@ -222,7 +222,9 @@ def _divide(x: Uniform, y: Uniform) -> Uniform:
         return Uniform(np.full(np.broadcast_shapes(x.shape, y.shape), np.nan), inf, inf)
     least *= 1.0 - 2.0**-40
     size = x.size / least
-    return _made(x.value / y.value, x.error / least + size * (y.error / least) + 2 * UNIT_ROUNDOFF * size, size)
+    with np.errstate(all="ignore"):
+        quotient = x.value / y.value
+    return _made(quotient, x.error / least + size * (y.error / least) + 2 * UNIT_ROUNDOFF * size, size)
 
 
 def _sqrt(x: Uniform) -> Uniform:

@@ -42,6 +42,7 @@ class Majorants:
     def of(cls, stream: Stream, hints: Relaxation) -> Majorants:
         """With everything checked that hints say of the leaf; raises `UnprovenError` where that is not certain."""
         form, divisor, neurons = stream.form, None, None
+        _require_shapes(stream, hints)
         if form.mlp is not None:
             if form.sigma_2 is not None:
                 divisor = Divisor(stream, form.sigma_2, _given(hints.norm, "norm before the MLP"))
@@ -144,6 +145,22 @@ def require_all(stream: Stream, premises: Iterator[tuple[Blend, str]]) -> None:
     """Raise unless every one is nowhere positive."""
     for blend, what in premises:
         stream.require(blend, what)
+
+
+def _require_shapes(stream: Stream, hints: Relaxation) -> None:
+    """Raise unless hints have an entry for each coordinate, neuron and head: numpy would let one stand for many."""
+    form, heads, d = stream.form, stream.scene.n_heads, stream.form.values.shape[-1]
+    expected: list[tuple[Any, tuple[int, ...]]] = []
+    for norm in (hints.norm, hints.final):
+        if norm is not None:
+            expected += [(norm.down, (d,)), (norm.up, (d,)), (norm.spread, (d,)), (norm.shares, (heads,))]
+    if hints.neurons is not None and form.mlp is not None:
+        n, own = form.mlp.b_in.shape[0], hints.neurons
+        expected += [(x, (n,)) for x in (own.low, own.high, own.point, own.bent)] + [(own.shares, (heads, n))]
+        if own.bent.dtype != np.bool_:
+            raise UnprovenError("whether neurons are bent is no boolean")
+    if any(array.shape != shape for array, shape in expected):
+        raise UnprovenError("hints have the wrong shape")
 
 
 def _given(hints: Any, what: str) -> Any:

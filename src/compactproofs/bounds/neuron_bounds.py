@@ -119,6 +119,8 @@ class Neurons:
         """Chord: slope y + rest >= 0 at low and >= y at high; with 0 <= slope <= 1 it is then above ReLU between them. Tangent: y or 0."""
         hints = self.hints
         on, off = ~hints.bent & (hints.low >= 0.0), ~hints.bent & (hints.high <= 0.0)
+        if not (np.isfinite(hints.low[on]).all() and np.isfinite(hints.high[off]).all()):
+            raise UnprovenError("a neuron is on or off by a range that is none")
         between = ~hints.bent & ~on & ~off
         if not (np.isfinite(hints.low) & np.isfinite(hints.high))[between].all():
             raise UnprovenError("a neuron has no range")

@@ -186,7 +186,7 @@ def joint_harms(pair: Any, outputs: Any, weights: Any) -> Any:
 def apart_harms(pair: Any, one: int, other: int, factor: int, less: int) -> Any:
     """`apart`: upper bounds of factor G_one - less G_other.
 
-    Guarantee: where `one` reaches the label and `other` does not, these add up to at least zero.
+    Guarantee: where the table of `one` adds up to at least zero and that of `other` to less, these add up to at least zero.
     Cost: three operations per position and token.
     """
     k, n = pair.A.shape

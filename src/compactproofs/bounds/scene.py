@@ -104,7 +104,7 @@ class Scene:
         parts, off = _values(blend.parts)
         low, high = self.attention
         X = parts[0] + (constant + (error + off) * (1.0 + 2.0**-40))
-        X = X + np.abs(X) * 2.0**-50 + _TINY
+        X = X + (np.abs(X) + np.abs(constant)) * 2.0**-50 + _TINY
         with np.errstate(invalid="ignore"):
             F = np.maximum(low[0][:, :, None] * X, high[0][:, :, None] * X)
         F = np.where(np.isnan(F), np.inf, F)

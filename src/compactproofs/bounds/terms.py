@@ -43,7 +43,7 @@ class Terms:
             return (self.G[outputs] * weights.astype(np.float64)[:, None, None]).max(axis=0)
 
     def apart(self, one: int, other: int, factor: int, less: int) -> Any:
-        """factor G_one - less G_other. Guarantee: where `one` reaches the label and `other` does not, these add up to at least zero."""
+        """factor G_one - less G_other. Guarantee: where G_one adds up to at least zero and G_other to less, these do not add up to less."""
         with self.arithmetic.step("apart"):
             return self.G[one] * float(factor) - self.G[other] * float(less)
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from compactproofs.bounds.factors import Factors
+from compactproofs.certificates.hints import certifiable_block, encoded_hints
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import CertificateError
 from compactproofs.form.embedded import position_centre
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.tasks import AbstractTask, MaxOfK
 from compactproofs.tasks.question import FLOAT32, Question
 
@@ -24,11 +26,12 @@ def encoded(ledger: Ledger, weights: Model) -> dict[str, Any]:
     """The fields `question`, `factors`, `lower` and `upper`."""
     if ledger.factors is not None and not ledger.factors.exact:
         raise CertificateError("factored terms with replaced scores or direct path cannot be written down: the checker has the exact ones")
+    block = certifiable_block(weights)
     return {
         "question": encoded_question(ledger.question),
         "factors": None if ledger.factors is None else _factors(ledger.factors, ledger, weights),
-        "lower": [_part(part) for part in ledger.lower],
-        "upper": None if ledger.upper is None else [_part(part) for part in ledger.upper],
+        "lower": [_part(part, block, ledger.question) for part in ledger.lower],
+        "upper": None if ledger.upper is None else [_part(part, block, ledger.question) for part in ledger.upper],
     }
 
 
@@ -51,6 +54,8 @@ def decoded(content: dict[str, Any], task: AbstractTask, margin: np.ndarray | No
     question = Question(task, masses, margin, content["question"]["semantics"])
     if question.sha256 != content["question"]["sha256"]:
         raise CertificateError(f"the certificate asks another question than {task.title!r}")
+    if '"hints"' in str(content).replace("'", '"'):
+        raise CertificateError("certificates about whole blocks are not read back: make their ledgers anew")
     lower, upper = (None if content[side] is None else tuple(map(_decoded_part, content[side])) for side in ("lower", "upper"))
     factors = None if content["factors"] is None else _decoded_factors(content["factors"])
     return Ledger(question, content["model"]["weights_sha256"], lower or (), upper, factors)
@@ -63,18 +68,20 @@ def _task(task: AbstractTask) -> str | dict[str, Any]:
     return {"start": a.start, "following": a.transitions.tolist(), "labels": a.labels.tolist()}
 
 
-def _part(part: Part) -> dict[str, Any]:
-    return {"label": part.label, "queries": list(part.queries), "tree": _tree(part.tree)}
+def _part(part: Part, block: Network | None, question: Question) -> dict[str, Any]:
+    tokens = question.label_automaton(part.label).tokens
 
+    def written(tree: Tree) -> dict[str, Any] | None:
+        match tree:
+            case None:
+                return None
+            case Split():
+                return {"token": tree.token, "at_least": tree.at_least, "more": written(tree.more), "fewer": written(tree.fewer)}
+            case Leaf():
+                hints = {} if block is None else {"hints": encoded_hints(tree.relaxation, block, tokens)}
+                return {"terms": [_term(term) for term in tree.terms], "listed": [list(x) for x in tree.listed], **hints}
 
-def _tree(tree: Tree) -> dict[str, Any] | None:
-    match tree:
-        case None:
-            return None
-        case Split():
-            return {"token": tree.token, "at_least": tree.at_least, "more": _tree(tree.more), "fewer": _tree(tree.fewer)}
-        case Leaf():
-            return {"terms": [_term(term) for term in tree.terms], "listed": [list(x) for x in tree.listed]}
+    return {"label": part.label, "queries": list(part.queries), "tree": written(part.tree)}
 
 
 def _term(term: Term) -> dict[str, Any]:

@@ -89,7 +89,8 @@ def whole_block(network: Network, arithmetic: AbstractArithmetic) -> WholeBlock:
     v, k, heads, d = network.d_vocab, network.n_ctx, network.n_heads, network.d_model
     what = f"a table of attention to {v} tokens at {k} positions for {v} queries"
     require_memory(8 * 8 * heads * v * v * k, what, "ask about fewer positions (--n-ctx) or a smaller vocabulary")
-    numbers = block_numbers(network, np.tile(np.arange(v), (k, 1)), arithmetic)
+    with arithmetic.step("before attention"):
+        numbers = block_numbers(network, np.tile(np.arange(v), (k, 1)), arithmetic)
     with arithmetic.step("attention"):
         attention = [np.exp(s - s.max(axis=1)[:, None]) for s in numbers.scores]
     values = np.stack(list(numbers.values)).reshape(heads, k, v, d)

@@ -14,8 +14,10 @@ from compactproofs.counting.block_truth import BlockTruth
 from compactproofs.counting.count_up import Automaton
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, subject_of
+from compactproofs.counting.walks import moves_of
 from compactproofs.errors import DisagreementError
 from compactproofs.form.whole_block import WholeBlock, uniform_block
+from compactproofs.ledger.block_length import BlockLengths
 from compactproofs.ledger.ledger import Leaf, Part, Split, Tree
 from compactproofs.model.network import Network
 from compactproofs.search.engine import fraction_of
@@ -231,13 +233,16 @@ class Forest:
         return Part(pair[0], (int(tokens[pair[1]]),), tree(root))
 
     def tally(self) -> Tally:
-        """What checking the lower bound takes, besides the bounds of leaves."""
-        tally = Tally()
+        """What checking the lower bound takes, besides tables."""
+        tally, lengths = Tally(), BlockLengths(self.network)
         for (label, _), root in self.roots.items():
             for node in root.leaves():
-                if node.look is not None:
-                    tally.add_leaf(list(node.look.terms), node.look.walks, len(self.subjects[label].tokens))
-                    tally.listed += 0 if node.look.decided is None else len(node.look.decided.right) * self.network.n_ctx
+                look = node.look
+                if look is not None:
+                    tally.add_leaf(list(look.terms), look.walks, len(self.subjects[label].tokens))
+                    tally.listed += 0 if look.decided is None else len(look.decided.right)
+                    if look.relaxation is not None:
+                        tally.leaves += lengths.leaf(moves_of(node.automaton, self.subjects[label].masses), look.relaxation)
         return tally
 
 

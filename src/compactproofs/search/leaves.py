@@ -12,7 +12,7 @@ from compactproofs.bounds.majorants import Majorants
 from compactproofs.bounds.pairs import Pair, joint_harms
 from compactproofs.bounds.relaxation import Relaxation
 from compactproofs.bounds.scene import middles
-from compactproofs.bounds.stream import Stream
+from compactproofs.bounds.stream import Stream, UnprovenError
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
 from compactproofs.counting.grid import Grid
 from compactproofs.counting.kernels import CORRECT, UNCERTAIN
@@ -116,7 +116,7 @@ def look_at(plot: Plot, automaton: Automaton, about: int, care: Care) -> Look:
     """Bound what fails of a leaf; `about` is a token that occurs in all its sequences (for the choice of a grid)."""
     everything = plot.mass(automaton)
     scene = scene_of(plot.form, plot.subject, plot.query, automaton, plot.masses)
-    typical = typical_attention(scene, frequencies(plot.masses, scene.moves))
+    typical = typical_attention(plot.form, scene, frequencies(plot.masses, scene.moves))
     found = relaxed(plot.form, scene, plot.subject.tokens, plot.query, typical)
     if found is None:
         return _blind(plot, automaton, care, _influence(scene.shares[1], np.ones((*scene.attention[0].shape, 1))))
@@ -171,7 +171,10 @@ def look_above(plot: Plot, automaton: Automaton, look: Look, about: int, steps: 
     stream = Stream(plot.form, scene, plot.subject.tokens, plot.query, look.relaxation.typical, Uniformly())
     best, chosen, grid = everything, -1, np.empty(3 + k, dtype=np.int64)
     with np.errstate(all="ignore"):
-        majorants = Majorants.of(stream, look.relaxation)
+        try:
+            majorants = Majorants.of(stream, look.relaxation)
+        except UnprovenError:  # ranges of several heads were certain when they were found, not when they are checked again
+            return everything, Leaf(())
         for o in _harmful(pair_of_leaf(majorants, label, plot.margin), look, leaf)[:_SPOILERS]:
             against = pair_of_leaf(majorants, label, plot.margin, spoiled=np.array([o]))
             if not usable(against):

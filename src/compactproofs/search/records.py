@@ -75,7 +75,9 @@ class Tally:
     walks: int = 0
     counting: int = 0
     listed: int = 0
-    """Tokens of listed sequences"""
+    """Tokens of listed sequences; of whole blocks, sequences"""
+    leaves: int = 0
+    """FLOPs of the bounds of leaves, of whole blocks"""
     joint: Counter[tuple[int, int]] = field(default_factory=Counter)
     """How many terms of (outputs, tokens)"""
     apart: Counter[int] = field(default_factory=Counter)

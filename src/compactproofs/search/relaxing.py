@@ -32,14 +32,21 @@ _SHORTER = 1.0 - 2.0**-30
 _LEAST_SHARE = 1024
 """Of UNITS; smaller shares would magnify rounding."""
 _UNKNOWN = (0.0, 0.0)
+_PLACES = 16
+"""So many places of each head stand for what is typical where certificates name them."""
+_DIGITS = 30
+"""Bits of the ends of ranges, which certificates name."""
 
 
-def typical_attention(scene: Scene, often: np.ndarray) -> Typical:
-    """Attention to each token at each position, by how often it stands there (position, token)."""
+def typical_attention(form: WholeBlock, scene: Scene, often: np.ndarray) -> Typical:
+    """Attention to each token at each position, by how often it stands there (position, token); of few places, evenly chosen, where
+    certificates name them: with several heads, or a final norm."""
+    places = WHOLE if form.n_heads == 1 and form.sigma_final is None else _PLACES
     low, high = scene.attention
     with np.errstate(all="ignore"):
         w = 0.5 * (low + high) * often
-        whole = np.rint(np.nan_to_num(w / w.sum(axis=(1, 2), keepdims=True)) * WHOLE).astype(np.int64)
+        part = np.cumsum(np.nan_to_num(w / w.sum(axis=(1, 2), keepdims=True)).reshape(len(w), -1), axis=1)
+        whole = (np.diff(np.rint(part * places), axis=1, prepend=0.0) * (WHOLE // places)).astype(np.int64).reshape(w.shape)
     positions, tokens = np.nonzero(whole.max(axis=0))
     if not len(positions):
         positions, tokens = np.array([often.shape[0] - 1]), np.array([int(often[-1].argmax())])
@@ -170,9 +177,9 @@ class _Search:
             y = middles(neurons.read.constant) / s + middles(neurons.mlp.b_in)
             out = out + middles(neurons.mlp.b_out) + activated(neurons.mlp.act, y, Float64()) @ middles(neurons.mlp.W_out)
         e = _direction(out, sigma)
-        nothing, shares = np.zeros(len(e)), np.ones(stream.scene.n_heads)
-        hints = NormHints(e, nothing, nothing, 0.0, True, shares, _UNKNOWN, _UNKNOWN)
-        if neurons is None and stream.scene.n_heads == 1:
+        nothing, size = np.zeros(len(e)), np.sqrt((self._sizes(middles(stream.spread)) ** 2).sum(axis=1))
+        hints = NormHints(e, nothing, nothing, 0.0, True, _shares(size[:, None])[:, 0], _UNKNOWN, _UNKNOWN)
+        if neurons is None:
             return hints
         at, eps = s * _divided_by(out, sigma), sigma.eps * high * high
         t, found = along(e, sigma, arithmetic), []
@@ -215,6 +222,7 @@ class _Search:
             raise UnprovenError("a neuron has no range")
         if blank.homogeneous:  # what is always on, or off, needs one end only
             on, off = low >= 0.0, high <= 0.0
+            low, high = -_shorter(-low), _shorter(high)
             low, high = np.where(off, -np.inf, np.where(on, 0.0, low)), np.where(off, 0.0, np.where(on, np.inf, high))
         hints = NeuronHints(low, high, point, bent | ~known, shares)
         neurons = Neurons(stream, mlp, ends, hints)
@@ -243,6 +251,12 @@ def _direction(x: np.ndarray, sigma: Sigma) -> np.ndarray:
 def _divided_by(x: np.ndarray, sigma: Sigma) -> float:
     x = x - x.mean() if sigma.centred else x
     return float(np.sqrt((x * x).mean() + sigma.eps))
+
+
+def _shorter(x: np.ndarray) -> np.ndarray:
+    """A little more than x, with few digits."""
+    fraction, exponent = np.frexp(x)
+    return np.asarray(np.ldexp(np.ceil(fraction * 2.0**_DIGITS), exponent - _DIGITS))
 
 
 def _shares(size: np.ndarray) -> np.ndarray:

@@ -11,15 +11,17 @@ import pytest
 
 import blocks
 from compactproofs.arrays.arithmetic import Float64, Rigorous, Uniformly
+from compactproofs.arrays.uniform import Uniform
 from compactproofs.bounds import jensen as jensen_module
 from compactproofs.bounds import majorants as majorants_module
 from compactproofs.bounds import neuron_bounds, norm_bounds
 from compactproofs.bounds.majorants import Majorants
 from compactproofs.bounds.scene import Blend, Scene, middles
 from compactproofs.bounds.stream import Stream, UnprovenError
+from compactproofs.counting.count_up import Automaton
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import for_queries, subject_of
-from compactproofs.counting.walks import frequencies
+from compactproofs.counting.walks import frequencies, moves_of
 from compactproofs.form.block import activated
 from compactproofs.form.whole_block import uniform_block, whole_block
 from compactproofs.ledger.sources import scene_of
@@ -42,7 +44,7 @@ class Case:
         for token, n, more in splits:
             self.automaton = (with_more if more else with_fewer)(self.automaton, token, n)
         self.scene = scene_of(form, self.subject, self.query, self.automaton, self.masses)
-        self.typical = typical_attention(self.scene, frequencies(self.masses, self.scene.moves))
+        self.typical = typical_attention(self.form, self.scene, frequencies(self.masses, self.scene.moves))
 
     @property
     def sequences(self):
@@ -98,7 +100,12 @@ def divisor(x, sigma):
 
 @cache
 def forms(seed, kind, harder):
-    network = blocks.straddling_block(seed) if kind == "straddling" else blocks.tiny_block(seed, kind, harder=harder)
+    if kind == "straddling":
+        network = blocks.straddling_block(seed)
+    elif kind == "MLP with a large eps":
+        network = blocks.block_of(seed, act="relu", final="LN", harder=harder, eps=30.0)
+    else:
+        network = blocks.tiny_block(seed, kind, harder=harder)
     return network, uniform_block(network), whole_block(network, Float64())
 
 
@@ -185,6 +192,7 @@ MUTANTS = {
     "a norm above by its tangent": ["LN, MLP", "final LN"],
     "the direct path at the lower end of s": ["LN, MLP", "two heads, LN, MLP"],
     "the bias of the final norm left out": ["final LN", "LN, MLP"],
+    "the eps of a final norm left out": ["MLP with a large eps"],
     "g2 by J instead of its tangent": ["GELU", "three heads, GELU"],
 }
 """Mistakes, each with kinds of networks on which it must be found."""
@@ -244,6 +252,9 @@ def mistaken(mutant, monkeypatch):
             monkeypatch.setattr(Scene, "shares", property(lambda self: (original(self)[1],) * 2))
         case "a final norm above without its spread":
             monkeypatch.setattr(majorants_module, "flat", lambda hints, eps: (1.0, 0.0) if hints.up.any() else (0.0, eps))
+        case "the eps of a final norm left out":
+            original_flat = norm_bounds.flat
+            monkeypatch.setattr(majorants_module, "flat", lambda hints, eps: original_flat(hints, 0.0))
         case "a norm above by its tangent":
             monkeypatch.setattr(norm_bounds.Divisor, "upper", lambda self: self.lower())
         case "the direct path at the lower end of s":
@@ -290,3 +301,44 @@ def is_broken(case, hints):
         return bool(violations(case, Majorants.of(case.stream(typical=hints.typical), hints)))
     except UnprovenError:
         return False
+
+
+WRONG_SHAPES = {
+    "on by no range": ("MLP", "neurons", {"low": lambda h: np.full_like(h.low, np.inf), "bent": lambda h: np.zeros_like(h.bent)}),
+    "off by no range": ("MLP", "neurons", {"high": lambda h: np.full_like(h.high, -np.inf), "bent": lambda h: np.zeros_like(h.bent)}),
+    "one share for two heads": (
+        "two heads, MLP",
+        "neurons",
+        {"bent": lambda h: np.ones_like(h.bent), "shares": lambda h: np.ones((1, h.shares.shape[1]))},
+    ),
+    "one share of a norm for two heads": ("two heads, LN, MLP", "norm", {"bent": lambda h: True, "shares": lambda h: np.ones(1)}),
+    "one neuron for all": ("MLP", "neurons", {"bent": lambda h: np.array([True])}),
+    "one coordinate for all": ("LN without a final norm, MLP", "norm", {"bent": lambda h: False, "spread": lambda h: h.spread[:1]}),
+}
+"""Hints that numpy would broadcast, or whose infinite ranges no walk looks at. Each once gave a false bound."""
+
+
+@pytest.mark.parametrize("name", WRONG_SHAPES)
+def test_hints_of_another_shape_prove_nothing(name):
+    kind, part, changes = WRONG_SHAPES[name]
+    case = next(case for case in cases(kind, seeds=range(6)) if case.search() is not None)
+    hints, _ = case.search()
+    old = getattr(hints, part)
+    changed = replace(hints, **{part: replace(old, **{field: change(old) for field, change in changes.items()})})
+
+    def tables(hints):
+        return Majorants.of(case.stream(typical=hints.typical), hints).differences_upper(case.form.W_U, case.form.b_U)
+
+    assert tables(hints).parts.known
+    with pytest.raises(UnprovenError):
+        tables(changed)
+
+
+def test_rounding_of_a_constant_is_room_for_walks():
+    """Parts that cancel a large constant: what that may be off decides."""
+    c = 1.5 * 2.0**30
+    parts = np.array([1 - c, -1 - c, 1 - c, -1 - c - 2.0**-22]).reshape(1, 4, 1, 1)
+    automaton = Automaton(np.zeros((1, 1), np.int64), np.ones(1, bool), 0)
+    scene = Scene(moves_of(automaton, np.ones((4, 1), np.int64)), (np.ones((1, 4, 1)), np.ones((1, 4, 1))))
+    constant = Uniform(np.array([c]), 0.99 * 2.0**-23, c)
+    assert not scene.nowhere_positive(Blend(constant, Uniform.exact(parts))).any()

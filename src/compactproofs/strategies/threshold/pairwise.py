@@ -11,12 +11,13 @@ from compactproofs.ledger.ledger import Ledger
 from compactproofs.ledger.length import harm_flops, pair_flops, table_flops
 from compactproofs.ledger.verify import COMPILED
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.search.engine import Effort, Engine
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.limits import refuse_if_too_long, require_whole, seconds_for_pairs
 from compactproofs.strategies.threshold.whole import is_whole_block, one_pass
-from compactproofs.strategies.threshold.whole import unexplained_dimensions as unexplained_in_block
+from compactproofs.strategies.threshold.whole import length as length_of_block
 from compactproofs.tasks import AbstractTask
 
 
@@ -64,8 +65,8 @@ class Pairwise(AbstractStrategy):
 
     def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         """Tables and terms of every pair; walks, harms and counting depend on the weights and come on top."""
-        if is_whole_block(weights):
-            return ProofLength({}, 0, unexplained_in_block(weights))  # what leaves cost depends on the weights
+        if isinstance(weights, Network) and is_whole_block(weights):
+            return length_of_block(weights)
         pairs: dict[int, int] = {}
         for label in task.labels:
             n = len(task.label_automaton(label).tokens)

@@ -14,13 +14,16 @@ from compactproofs.cores import one_blas_thread
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.embedded import is_affine
 from compactproofs.form.whole_block import require_pre_norm
+from compactproofs.ledger.block_length import BlockLengths
 from compactproofs.ledger.ledger import Ledger
+from compactproofs.ledger.length import harm_flops
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.search.engine import fraction_of
 from compactproofs.search.forest import Forest
 from compactproofs.search.leaves import Care
 from compactproofs.strategies.base import Bound, ProofLength, Request
+from compactproofs.strategies.brute_force import forward_pass_flops
 from compactproofs.strategies.threshold.limits import require_whole
 
 UNIFORM = "float64 arrays with a proven error each over the reals, integer counting"
@@ -112,17 +115,28 @@ def _forest(request: Request) -> Forest:
 
 
 def _bound(request: Request, forest: Forest, started: float, *, upper: bool) -> Bound:
-    question, weights, tally = request.question, request.weights, forest.tally()
+    question, network, tally = request.question, forest.network, forest.tally()
     return Bound(
         question.total - forest.failing,
         forest.right if upper else None,
         UNIFORM,
-        measured={"walks": tally.walks, "counting": tally.counting},
+        measured={
+            "leaves": tally.leaves,
+            "walks": tally.walks,
+            **harm_flops(network, tally.joint, tally.apart),
+            **({"listed sequences": tally.listed * sum(forward_pass_flops(network).values())} if tally.listed else {}),
+            "counting": tally.counting,
+        },
         integer_ops=tally.counting,
-        length=ProofLength({}, 0, unexplained_dimensions(weights)),
-        make_ledger=lambda: Ledger(question, weights.sha256, forest.lower_parts(), forest.upper_parts() if upper else None),
+        length=length(network),
+        make_ledger=lambda: Ledger(question, network.sha256, forest.lower_parts(), forest.upper_parts() if upper else None),
         counting_seconds=time.perf_counter() - started,
     )
+
+
+def length(network: Network) -> ProofLength:
+    """Tables; what leaves cost depends on the weights and comes on top."""
+    return ProofLength(BlockLengths(network).tables, 0, unexplained_dimensions(network))
 
 
 def unexplained_dimensions(network: Model) -> int:
