@@ -36,7 +36,7 @@ class SignOfSum(AbstractTask):
     d_vocab: int
     """Tokens are 0 .. d_vocab - 1."""
     offset: Fraction | int | None = None
-    """The token that counts as zero: an integer, or one and a half. By default the middle, (d_vocab - 1) / 2."""
+    """The token that counts as zero: an integer or a half-integer. By default the middle, (d_vocab - 1) / 2."""
 
     def __post_init__(self) -> None:
         sizes = f"n_ctx={self.n_ctx}, d_vocab={self.d_vocab}"
@@ -45,9 +45,10 @@ class SignOfSum(AbstractTask):
         offset = self._middle if self.offset is None else self.offset
         if isinstance(offset, bool) or not isinstance(offset, int | Fraction):
             raise TaskError(f"{NAME} with offset={offset!r:.40}: expected a Fraction, such as Fraction(9, 2), or an integer")
-        if Fraction(offset).denominator > 2 or abs(offset) > _LARGEST_OFFSET:
+        exact = Fraction(offset)
+        if exact.denominator > 2 or not -_LARGEST_OFFSET <= exact <= _LARGEST_OFFSET:
             raise TaskError(f"{NAME} with offset={offset!s:.40}: expected {_expected()}")
-        object.__setattr__(self, "offset", Fraction(offset))
+        object.__setattr__(self, "offset", exact)
         if self.n_ctx * (self.n_ctx + 1) // 2 * (self.d_vocab - 1) > _MOST_SUMS:
             raise TaskError(f"{NAME} with {sizes}: too many sums to tell apart")
 
@@ -103,7 +104,7 @@ class SignOfSum(AbstractTask):
 
 
 def _expected() -> str:
-    return f"an integer, or one and a half, such as 5, 4.5 or 9/2, between -{_LARGEST_OFFSET} and {_LARGEST_OFFSET}"
+    return f"an integer or a half-integer, such as 5, 4.5 or 9/2, between -{_LARGEST_OFFSET} and {_LARGEST_OFFSET}"
 
 
 def _in_words(doubled: int) -> str:
