@@ -14,7 +14,19 @@ from fractions import Fraction
 from typing import Any
 
 from compactproofs.errors import ModelError
-from compactproofs.model.fields import DIRECTIONS, HARMLESS, MODELLED, REQUIRED, SIZE_FIELDS, agree, as_float, brief, integer, is_absent, parse_value
+from compactproofs.model.fields import (
+    DIRECTIONS,
+    HARMLESS,
+    MODELLED,
+    REQUIRED,
+    SIZE_FIELDS,
+    agree,
+    as_float,
+    brief,
+    integer,
+    is_absent,
+    parse_value,
+)
 from compactproofs.model.fields import require as require_fields
 from compactproofs.model.network import Activation
 from compactproofs.model.parts import NATIVE, NORMALIZATIONS, Found, Norms, Positions, activation_of, norms_of, positions_of, soft_cap_of

@@ -15,7 +15,7 @@ from compactproofs.model.weights import TENSOR_NAMES, Weights
 Model = Weights | Network
 """What `load` gives and `prove` takes."""
 
-_Kind = TypeVar("_Kind", Weights, Network)
+_Kind = TypeVar("_Kind", bound=Model)
 
 
 def as_network(weights: Model) -> Network:

@@ -44,7 +44,7 @@ def decoded_assumptions(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 def encoded_direction(causal: bool | None) -> dict[str, str]:
     """The metadata field that says whether attention is causal, if anything does."""
-    return {"attention_dir": name for name, value in DIRECTIONS.items() if value is causal}
+    return {} if causal is None else {"attention_dir": next(name for name, value in DIRECTIONS.items() if value is causal)}
 
 
 def encoded(network: Network) -> dict[str, str]:
