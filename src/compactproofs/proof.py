@@ -89,7 +89,10 @@ class Proof:
 
     @cached_property
     def ledger(self) -> Ledger | None:
-        """What a threshold proof is: parts and terms, to look at, to save, to improve by hand. None for the paper's strategies."""
+        """What a threshold proof is: parts and terms, to look at, to save, to improve by hand. None for the paper's strategies.
+
+        At a position it is about the network on the tokens up to it, `origin.weights`.
+        """
         return None if self.origin is None or self.origin.make_ledger is None else self.origin.make_ledger()
 
     @cached_property
