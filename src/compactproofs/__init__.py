@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         ThresholdQuartic,
     )
     from compactproofs.sweeps.sweep import SweepSummary, sweep
-    from compactproofs.tasks import Framed, MaxOfK, task_for
+    from compactproofs.tasks import Framed, MaxOfK, SignOfSum, task_for
     from compactproofs.tasks.question import Question
     from compactproofs.training import train
     from compactproofs.version import __version__
@@ -55,6 +55,7 @@ __all__ = [
     "Network",
     "Proof",
     "Question",
+    "SignOfSum",
     "Subcubic",
     "SweepSummary",
     "ThresholdBest",
@@ -102,6 +103,7 @@ _HOME = {
     "Network": "compactproofs.model.network",
     "Proof": "compactproofs.proof",
     "Question": "compactproofs.tasks.question",
+    "SignOfSum": "compactproofs.tasks",
     "Subcubic": "compactproofs.strategies.subcubic",
     "SweepSummary": "compactproofs.sweeps.sweep",
     "ThresholdBest": "compactproofs.strategies.threshold",

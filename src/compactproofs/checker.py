@@ -192,7 +192,8 @@ SETTINGS = "n_ctx score_divisor_squared norm_1 norm_2 norm_final act rotary alib
 ARCHITECTURE = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}  # the only one that is known here
 PER_HEAD = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
 IN_WORDS = dict(zip(ARCHITECTURE, ("one layer", "one attention head", "attention only", "no normalisation"), strict=True))
-FREE_METADATA = ("training", "format", "task", "producer", "seed", "name", "assumptions")
+FREE_METADATA = ("training", "format", "task", "producer", "seed", "name", "assumptions", "attention_dir")
+DIRECTIONS = ("causal", "bidirectional")  # of attention: the last position sees every position, which is all that matters here
 
 
 class Network(NamedTuple):
@@ -245,6 +246,9 @@ def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str]
     strings = isinstance(metadata, dict) and set(map(type, metadata.values())) <= {str}
     well_formed(strings, "the model's metadata is not an object, or has a value that is not a string")
     others = "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one"
+    sources = [source for source in (metadata, parse(config, "config.json", floats=True)) if isinstance(source, dict)]
+    directed = all(source.get("attention_dir", "causal") in DIRECTIONS for source in sources)
+    well_formed(directed, f"the configuration has another attention_dir than {' or '.join(DIRECTIONS)}")
     general, known = "network" in metadata, f"the model has the tensors {sorted(header)!r:.200}; expected"
     well_formed(general or set(header) == set(NAMES), f"{known} {sorted(NAMES)}. {others}.")
     well_formed(set(NAMES) - {"W_pos"} <= set(header) <= set(AXES), f"{known} some of {sorted(AXES)}. {others}.")

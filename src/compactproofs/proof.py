@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from compactproofs.certificates.certificate import Certificate
 
 
+NO_POSITIONS = "certificates about a position are being added, and cannot be written yet"
+"""Why there is none."""
+
+
 @dataclass(frozen=True)
 class Proof:
     """A theorem about one model, or the reason why there is none."""
@@ -54,9 +58,12 @@ class Proof:
     assumptions: tuple[str, ...]
     """What was assumed about the model file."""
     weights_sha256: str
+    position: int | None = None
+    """Where the answer is read, counted from 0; None if nobody asked for a position: at the last."""
     version: str = field(default=__version__)
     origin: Origin | None = field(default=None, repr=False, compare=False)
-    """What the proof is about, for ledgers and certificates."""
+    """What the proof is about, for ledgers and certificates: at a position, the network and the question of the tokens up to it. Its counts
+    are those of the proof divided by `total // origin.question.total`, the ways to choose the later tokens."""
 
     @property
     def lower(self) -> float:
@@ -82,7 +89,10 @@ class Proof:
 
     @cached_property
     def ledger(self) -> Ledger | None:
-        """What a threshold proof is: parts and terms, to look at, to save, to improve by hand. None for the paper's strategies."""
+        """What a threshold proof is: parts and terms, to look at, to save, to improve by hand. None for the paper's strategies.
+
+        At a position it is about the network on the tokens up to it, `origin.weights`.
+        """
         return None if self.origin is None or self.origin.make_ledger is None else self.origin.make_ledger()
 
     @cached_property
@@ -96,10 +106,13 @@ class Proof:
 
         if self.origin is None or self.status == "infeasible":
             raise CertificateError(f"there is no proof to certify: {self.reason or 'it was not made by prove'}")
+        if self.position is not None:
+            raise CertificateError(f"the answer is read at position {self.position}: {NO_POSITIONS}")
         return certify(self.origin, self.correct_at_least, self.correct_at_most, self.ledger, semantics)
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        asked = {} if self.position is None else {"position": self.position}
+        return asked | {
             "strategy": self.strategy,
             "label": self.label,
             "family": self.family,

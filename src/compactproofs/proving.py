@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
-from threading import Event
-from typing import Literal
+from dataclasses import dataclass, replace
+from threading import Event, Lock
+from typing import Literal, overload
 
+from compactproofs.budget import Budget
 from compactproofs.cores import available_cores
 from compactproofs.counting.outcome import Progress
 from compactproofs.errors import InfeasibleError, StrategyError, UnsupportedError
 from compactproofs.model.kinds import Model
-from compactproofs.model.network import Network
+from compactproofs.positions import Position, Reading, readings
 from compactproofs.proof import Proof
 from compactproofs.strategies.base import AbstractStrategy, Bound, Origin, ProofLength, Request
 from compactproofs.strategies.lengths import length_by_sizes
@@ -21,6 +22,7 @@ from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.threshold.upper import correct_at_most
 from compactproofs.tasks import AbstractTask, check_fits, task_for
+from compactproofs.theorems import no_theorem, theorem
 
 _GRACE = 1.2
 """Seconds that an interrupted proof has to hand over what it has."""
@@ -29,27 +31,64 @@ DEFAULT_SECONDS = 60.0
 """A strategy that would take longer is not run, unless more is allowed."""
 
 
+@overload
+def prove(
+    weights: Model,
+    strategy: str | AbstractStrategy = ...,
+    task: AbstractTask | None = ...,
+    *,
+    position: Literal["every"],
+    upper: bool | Literal["own"] = ...,
+    seconds: float | None = ...,
+    progress: Progress | None = ...,
+    shared: Shared | None = ...,
+    stop: Event | None = ...,
+) -> tuple[Proof, ...]: ...
+
+
+@overload
+def prove(
+    weights: Model,
+    strategy: str | AbstractStrategy = ...,
+    task: AbstractTask | None = ...,
+    *,
+    position: int | Literal["last"] = ...,
+    upper: bool | Literal["own"] = ...,
+    seconds: float | None = ...,
+    progress: Progress | None = ...,
+    shared: Shared | None = ...,
+    stop: Event | None = ...,
+) -> Proof: ...
+
+
 def prove(
     weights: Model,
     strategy: str | AbstractStrategy = DEFAULT,
     task: AbstractTask | None = None,
     *,
+    position: Position = "last",
     upper: bool | Literal["own"] = False,
     seconds: float | None = DEFAULT_SECONDS,
     progress: Progress | None = None,
     shared: Shared | None = None,
     stop: Event | None = None,
-) -> Proof:
+) -> Proof | tuple[Proof, ...]:
     """Prove a lower bound on the model's accuracy (with `upper=True` an upper bound too, with `upper="own"` if the strategy has one).
 
     A strategy that cannot run within `seconds` (compiling aside) gives a `Proof` with status `infeasible`, a reason, and trivial bounds.
     Setting the event `stop` from another thread ends the proof soon: `threshold-best` then returns what it has proven so far.
+
+    The answer is read at the last position, or at `position`, a number from 0; with `"every"` there is a proof for each, in order, and
+    `seconds` are for all of them together. Stopped, those it has come to are returned. A memory `shared` is about the network at one
+    position.
 
     Example:
         >>> import compactproofs as cp
         >>> proof = cp.prove(cp.zoo("max-of-4"), strategy="cubic")
         >>> proof.status, 0.9 < proof.lower < 1, proof.total == 64**4
         ('proven', True, True)
+        >>> [proof.position for proof in cp.prove(cp.zoo("max-of-4"), "cubic", position="every")]
+        [0, 1, 2, 3]
     """
     task = task_for(weights) if task is None else task
     check_fits(task, weights)
@@ -58,9 +97,38 @@ def prove(
         raise StrategyError(
             f"strategy={chosen!r:.60} is a {type(chosen).__name__}; expected a name such as {DEFAULT!r}, or a strategy object"
         )
-    reason: str | None = None
-    upper_for_all = bool(upper) and upper != "own"
-    request = Request(weights, task, seconds, bool(upper), progress, shared, stop)
+    places = readings(weights, task, position)
+    proofs = tuple(_at_each(_Whole(weights, task, chosen, upper, progress), places, [shared] * len(places), seconds, stop))
+    return proofs if position == "every" else proofs[0]
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What is the same at every position."""
+
+    weights: Model
+    task: AbstractTask
+    strategy: AbstractStrategy
+    upper: bool | Literal["own"] = False
+    progress: Progress | None = None
+
+
+def _at_each(
+    whole: _Whole, places: Sequence[Reading], shared: Sequence[Shared | None], seconds: float | None, stop: Event | None
+) -> Iterator[Proof]:
+    """A proof for each position; what is left of the time is shared evenly by those that are left."""
+    budget = Budget(seconds, stop)
+    for done, (place, memory) in enumerate(zip(places, shared, strict=True)):
+        if done and budget.stopped:
+            return
+        allowed = seconds if seconds is None or len(places) == 1 else budget.left / (len(places) - done)
+        yield _at(whole, place, Request(place.network, place.task, allowed, bool(whole.upper), whole.progress, memory, stop))
+
+
+def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
+    """The proof at one position."""
+    weights, chosen, reason = whole.weights, whole.strategy, None
+    upper_for_all = bool(whole.upper) and whole.upper != "own"
     try:
         bound = chosen.bound(request)
         if upper_for_all and chosen.sound and bound.correct_at_most is None:
@@ -68,9 +136,13 @@ def prove(
     except InfeasibleError as error:
         reason = str(error)
         length = ProofLength({}, 0, 0) if isinstance(error, UnsupportedError) else None
-        bound = Bound(0, task.total if upper_for_all else None, "none", length=length)
+        bound = Bound(0, place.task.total if upper_for_all else None, "none", length=length)
     if chosen.sound:
         request.shared.record(chosen.label, bound.correct_at_least, bound.correct_at_most)
+    length = bound.length or length_by_sizes(chosen, place.network, place.task)
+    of_all = _times(bound, place.ways)
+    assumptions = (*weights.assumptions, *place.assumptions)
+    claim = theorem(weights, whole.task, of_all, place.position, assumptions)
     return Proof(
         strategy=chosen.name,
         label=chosen.label,
@@ -80,20 +152,27 @@ def prove(
         sound=chosen.sound,
         status="infeasible" if reason is not None else "proven" if chosen.sound else "computed",
         reason=reason,
-        correct_at_least=bound.correct_at_least,
-        correct_at_most=bound.correct_at_most,
-        total=task.total,
-        length=(bound.length or length_by_sizes(chosen, weights, task)).with_measured(bound),
+        correct_at_least=of_all.correct_at_least,
+        correct_at_most=of_all.correct_at_most,
+        total=whole.task.total,
+        length=length.with_measured(bound),
         seconds=request.budget.used,
         search_seconds=bound.search_seconds,
         counting_seconds=bound.counting_seconds,
         compile_seconds=request.budget.compiling,
         arithmetic=bound.arithmetic,
-        theorem=_theorem(weights, task, bound) if chosen.sound else _no_theorem(task, bound),
-        assumptions=weights.assumptions,
+        theorem=claim if chosen.sound else no_theorem(whole.task, of_all, place.position),
+        assumptions=assumptions,
         weights_sha256=weights.sha256,
-        origin=Origin(chosen, weights, request.question, bound.make_ledger),
+        position=place.position,
+        origin=Origin(chosen, place.network, request.question, bound.make_ledger),
     )
+
+
+def _times(bound: Bound, ways: int) -> Bound:
+    """The same bound, of inputs whose later tokens can be chosen in so many ways."""
+    most = bound.correct_at_most
+    return replace(bound, correct_at_least=ways * bound.correct_at_least, correct_at_most=None if most is None else ways * most)
 
 
 def prove_many(
@@ -101,6 +180,7 @@ def prove_many(
     strategies: Sequence[AbstractStrategy],
     task: AbstractTask | None = None,
     *,
+    position: Position = "last",
     upper: bool = False,
     seconds: float | None = DEFAULT_SECONDS,
     threads: int | None = None,
@@ -108,43 +188,48 @@ def prove_many(
 ) -> Iterator[Proof]:
     """Run several strategies on one model, on all cores, sharing what they have in common; proofs come in the order asked for.
 
+    With `position="every"` each strategy gives its proofs of all positions, one after the other, and has `seconds` for all of them.
     The `seconds` of a proof do not include what an earlier one had already computed. Interrupted (Ctrl-C), it gives the proofs that can end
     within a second, with what they have proven so far, before the `KeyboardInterrupt` goes on.
     """
     task = task_for(weights) if task is None else task
-    shared, stop = Shared(weights, task), Event()
+    check_fits(task, weights)
+    places, stop = readings(weights, task, position), Event()
+    shared = [Shared(place.network, place.task) for place in places]
+    done = _Counter(len(places) * len(strategies), progress)
     pool = ThreadPoolExecutor(threads or available_cores())
-    futures = [pool.submit(prove, weights, s, task, upper=upper, seconds=seconds, shared=shared, stop=stop) for s in strategies]
+
+    def run(strategy: AbstractStrategy) -> list[Proof]:
+        return [done.counted(proof) for proof in _at_each(_Whole(weights, task, strategy, upper), places, shared, seconds, stop)]
+
+    futures = [pool.submit(run, strategy) for strategy in strategies]
     given = 0
     try:
         for future in futures:
-            proof = future.result()
+            proofs = future.result()
             given += 1
-            yield proof
-            if progress is not None:
-                progress(given, len(futures))
+            yield from proofs
     except KeyboardInterrupt:
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
         running = [future for future in futures[given:] if not future.cancelled()]
         ended = wait(running, timeout=_GRACE).done
-        yield from (future.result() for future in running if future in ended and future.exception() is None)
+        yield from (proof for future in running if future in ended and future.exception() is None for proof in future.result())
         raise
     finally:
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _theorem(weights: Model, task: AbstractTask, bound: Bound) -> str:
-    most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
-    kind = f" of a network with {weights.described}," if isinstance(weights, Network) else ""
-    assumed = f" Assumed about the model: {'; '.join(weights.assumptions)}." if weights.assumptions else ""
-    return (
-        f"With the float32 weights of SHA-256 {weights.sha256[:16]}...{kind} read as real numbers, at least {bound.correct_at_least}{most} "
-        f"of the {task.total_in_words} {task.inputs_in_words} give the right output, {task.title}, "
-        f"a strictly larger logit than every other output.{assumed}"
-    )
+class _Counter:
+    """Tells how many proofs are there."""
 
+    def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
+        self._done, self._total, self._progress, self._lock = 0, total, progress, Lock()
 
-def _no_theorem(task: AbstractTask, bound: Bound) -> str:
-    return f"No theorem: the authors' code counts {bound.correct_at_least} of the {task.total_in_words} input sequences."
+    def counted(self, proof: Proof) -> Proof:
+        with self._lock:
+            self._done += 1
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+        return proof

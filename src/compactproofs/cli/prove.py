@@ -28,6 +28,7 @@ from compactproofs.cli.output import (
     require_variant_of_use,
     tokens_of,
 )
+from compactproofs.cli.positions import PositionOption, position_of, require_no_certificate, show_every
 from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def prove(
         ),
     ] = "real",
     task: TaskOption = "max",
+    position: PositionOption = "last",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
@@ -79,45 +81,54 @@ def prove(
 
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
     infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
-    the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far.
+    the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far. With --position every there is a
+    theorem for each position, and --seconds is for all of them together.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32
     from compactproofs.model.zoo import resolve
+    from compactproofs.positions import readings
     from compactproofs.proving import prove_many
     from compactproofs.tasks import task_for
 
     require_seconds(seconds)
+    where = position_of(position)
+    require_no_certificate(where, certificate)
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
+    places = readings(weights, problem, where)
     place = _place(output, certificate, semantics, chosen)
     if semantics != "real" and weights.rewritten:
         raise CertificateError(f"--semantics {semantics}: {NO_FLOAT32}")
     if max_flops is not None:
-        chosen = _within(chosen, max_flops, weights, problem)
+        chosen = _within(chosen, max_flops, places[-1].network, places[-1].task)
+    output.assumptions(list(dict.fromkeys(text for each in places for text in each.assumptions)))
     proofs: list[Proof] = []
     interrupted = False
     try:
         with progress_bar("proving") as progress:
-            for proof in prove_many(weights, chosen, problem, upper=upper, seconds=seconds, progress=progress):
+            for proof in prove_many(weights, chosen, problem, position=where, upper=upper, seconds=seconds, progress=progress):
                 proofs.append(proof)
     except KeyboardInterrupt:
         interrupted = True
-        done = f"; {len(proofs)} of {len(chosen)} proofs:" if len(chosen) > 1 else "; what has been proven so far:"
+        wanted = len(chosen) * len(places)
+        done = f"; {len(proofs)} of {wanted} proofs:" if wanted > 1 else "; what has been proven so far:"
         note(f"interrupted{done if proofs else ' before anything was proven'}")
     if max_flops is not None and proofs:  # counting depends on the weights, so some turn out longer than their sizes say
         proofs = _short(proofs, max_flops)
-    proofs.sort(key=lambda proof: proof.flops)
-    if proofs:
+    proofs.sort(key=lambda proof: (proof.position or 0, proof.flops))
+    if proofs and where == "every":
+        show_every(output, proofs, len(places))
+    elif proofs:
         _show(output, proofs)
     results = [proof.as_json() for proof in proofs]
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
-    if output.for_people and len(proofs) > 1:
-        _show_truth(output, proofs, weights, problem)
+    if output.for_people and len(proofs) > 1 and where != "every":
+        _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
         for proof, result in zip(proofs, results, strict=True):
             result["certificate"] = _write(output, proof, place, semantics)

@@ -11,7 +11,7 @@ from compactproofs.errors import ModelError
 from compactproofs.model.config import Interpretation, Told
 from compactproofs.model.heads import apart, is_bias, ungrouped
 from compactproofs.model.kinds import Model, shortened, simplest
-from compactproofs.model.layouts import Recognised, require_seen
+from compactproofs.model.layouts import Recognised, causal_by_masks, require_seen
 from compactproofs.model.network import Mlp, Network, Norm, NormKind, Rotary
 from compactproofs.model.weights import Weights
 
@@ -43,6 +43,7 @@ def assemble(recognised: Recognised, meaning: Interpretation, told: Told) -> Mod
         alibi=meaning.positions.alibi,
         score_divisor_squared=meaning.score_divisor_squared,
         assumptions=tuple(about),
+        causal=causal_by_masks(recognised.masks, meaning.causal),
     )
     _require_tables(recognised.rotary, meaning.positions.rotary)
     shorter = shortened(network, told.n_ctx)

@@ -14,7 +14,19 @@ from fractions import Fraction
 from typing import Any
 
 from compactproofs.errors import ModelError
-from compactproofs.model.fields import HARMLESS, MODELLED, REQUIRED, SIZE_FIELDS, agree, as_float, brief, integer, is_absent, parse_value
+from compactproofs.model.fields import (
+    DIRECTIONS,
+    HARMLESS,
+    MODELLED,
+    REQUIRED,
+    SIZE_FIELDS,
+    agree,
+    as_float,
+    brief,
+    integer,
+    is_absent,
+    parse_value,
+)
 from compactproofs.model.fields import require as require_fields
 from compactproofs.model.network import Activation
 from compactproofs.model.parts import NATIVE, NORMALIZATIONS, Found, Norms, Positions, activation_of, norms_of, positions_of, soft_cap_of
@@ -58,6 +70,8 @@ class Interpretation:
     positions: Positions
     monotone_output: bool
     """Whether the model applies an increasing function to each logit, which is left out."""
+    causal: bool | None
+    """Whether a position sees the tokens up to it only; None if the configuration does not say."""
     assumptions: tuple[str, ...]
     """What had to be assumed; empty if the configuration says everything."""
 
@@ -96,6 +110,7 @@ def interpret(config: Mapping[str, Any] | None, found: Found, told: Told = Told(
         act=act,
         positions=positions,
         monotone_output=bool(capped),
+        causal=DIRECTIONS.get(str(values.get("attention_dir"))),
         assumptions=(
             *(*_told(told, said), *_unknown(values), *_unsaid(config, values, found), *about_scale),
             *(*about_norms, *about_positions, *capped),

@@ -15,6 +15,9 @@ from compactproofs.errors import ModelError
 
 SIZE_FIELDS = ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")
 
+DIRECTIONS = {"causal": True, "bidirectional": False}
+"""Values of `attention_dir`: whether a position sees the tokens up to it only."""
+
 ABSENT = (None, "", "none", "None", "null")
 _OFF = (False, *ABSENT)
 
@@ -38,7 +41,7 @@ REQUIRED: Rules = {
     "use_NTK_by_parts_rope": (_OFF, "rotary embeddings with changed frequencies are not supported"),
     "use_dynamic_ntk_rope": (_OFF, "rotary embeddings with changed frequencies are not supported"),
     "use_yarn_rope": (_OFF, "rotary embeddings with changed frequencies are not supported"),
-    "attention_dir": (("causal", "bidirectional"), "the last position must see every position"),
+    "attention_dir": (tuple(DIRECTIONS), "the last position must see every position"),
     "use_local_attn": (_OFF, "local attention is not supported: the last position must see every position"),
     "window_size": (ABSENT, "local attention is not supported: the last position must see every position"),
     "attn_types": (ABSENT, "local attention is not supported: the last position must see every position"),

@@ -23,7 +23,7 @@ from compactproofs.model.fields import SIZE_FIELDS, agree, parse_value
 from compactproofs.model.kinds import Model, normalization_of, shortened
 from compactproofs.model.layouts import recognise
 from compactproofs.model.network import Network
-from compactproofs.model.network_files import SETTINGS, decoded, decoded_assumptions, encoded, encoded_assumptions
+from compactproofs.model.network_files import SETTINGS, decoded, decoded_assumptions, encoded, encoded_assumptions, encoded_direction
 from compactproofs.model.torch_files import SIZE_LIMIT, dense, read_torch
 from compactproofs.model.weights import Weights
 
@@ -160,7 +160,7 @@ def save(weights: Model, path: str | os.PathLike[str], training: Mapping[str, An
     """
     path = Path(path)
     about = {"training": json.dumps(training, sort_keys=True)} if training is not None else {}
-    about |= encoded_assumptions(weights.assumptions)
+    about |= encoded_assumptions(weights.assumptions) | encoded_direction(weights.causal)
     if isinstance(weights, Network):
         write_atomically(path, safetensors_bytes(weights.tensors, {**encoded(weights), **about}))
         return

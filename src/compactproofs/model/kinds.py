@@ -15,7 +15,7 @@ from compactproofs.model.weights import TENSOR_NAMES, Weights
 Model = Weights | Network
 """What `load` gives and `prove` takes."""
 
-_Kind = TypeVar("_Kind", Weights, Network)
+_Kind = TypeVar("_Kind", bound=Model)
 
 
 def as_network(weights: Model) -> Network:
@@ -29,6 +29,7 @@ def as_network(weights: Model) -> Network:
         n_ctx=weights.n_ctx,
         score_divisor_squared=weights.score_divisor_squared,
         assumptions=weights.assumptions,
+        causal=weights.causal,
     )
 
 
@@ -42,8 +43,8 @@ def simplest(network: Network) -> Model:
     tensors = {name: t[name][0] if t[name].ndim == 3 else t[name] for name in TENSOR_NAMES}
     widened, about = without_biases(tensors, {name: t[name] for name in BIASES if name in t})
     assumptions = (*network.assumptions, *about)
-    options = {"score_divisor_squared": network.score_divisor_squared, "assumptions": assumptions, "rewritten": bool(about)}
-    return Weights.from_mapping(widened, **options)
+    options = {"score_divisor_squared": network.score_divisor_squared, "assumptions": assumptions, "causal": network.causal}
+    return Weights.from_mapping(widened, **options, rewritten=bool(about))
 
 
 def of_length(model: _Kind, n_ctx: int) -> _Kind:

@@ -179,6 +179,18 @@ def require_seen(name: str, mask: np.ndarray, n_ctx: int, length: int) -> None:
         raise ModelError(f"tensor {name}: expected a causal mask of shape {(n_ctx, n_ctx)} whose last row lets every position through")
 
 
+def causal_by_masks(masks: Tensors, said: bool | None) -> bool | None:
+    """Whether a position sees the tokens up to it only, by the file's masks and by what its configuration says.
+
+    A mask that is not lower triangular shows that it is otherwise. One that is shows it only under a plain name: TransformerLens saves the
+    same mask with every model and uses it if the configuration says so.
+    """
+    given = {name: mask for name, mask in masks.items() if mask.size}
+    if any(not np.array_equal(mask, np.tril(np.ones_like(mask))) for mask in given.values()):
+        return False
+    return True if said is None and any("." not in name for name in given) else said
+
+
 _REFUSED = {
     r"^blocks\.[1-9]": "the model has more than one layer; only one-layer models are supported, as a second one reads every position",
     r"experts|W_gate\.": "the model has a mixture of experts; only one MLP with W_in and W_out is supported",

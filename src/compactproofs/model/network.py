@@ -151,6 +151,9 @@ class Network:
     """Attention scores are divided by the square root of this rational; 0 (the default) stands for d_head."""
     assumptions: tuple[str, ...] = ()
     """What was assumed about the model for want of a configuration; copied into every result."""
+    causal: bool | None = None
+    """Whether a position sees the tokens up to it only (True) or all of them (False); None if nothing says so. At the last position it
+    makes no difference, so it is part of neither the hash nor equality."""
 
     def __post_init__(self) -> None:
         require_ieee754()

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from compactproofs.errors import ModelError
+from compactproofs.model.fields import DIRECTIONS
 from compactproofs.model.network import AXES, Activation, Mlp, Network, Norm, NormKind, Rotary
 
 SETTINGS = "network"
 """The metadata field."""
 
-_FREE = ("training", "format", "task", "producer", "seed", "name", "assumptions")
+_FREE = ("training", "format", "task", "producer", "seed", "name", "assumptions", "attention_dir")
 """Metadata that does not change the function."""
 
 _NAMES = {"n_ctx", "score_divisor_squared", "norm_1", "norm_2", "norm_final", "act", "rotary", "alibi", "post_norm"}
@@ -40,11 +42,17 @@ def decoded_assumptions(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(assumptions)
 
 
+def encoded_direction(causal: bool | None) -> dict[str, str]:
+    """The metadata field that says whether attention is causal, if anything does."""
+    return {} if causal is None else {"attention_dir": next(name for name, value in DIRECTIONS.items() if value is causal)}
+
+
 def encoded(network: Network) -> dict[str, str]:
     """The metadata; the tensors are `network.tensors`."""
     return {
         SETTINGS: json.dumps(network.settings, sort_keys=True, separators=(",", ":")),
         **encoded_assumptions(network.assumptions),
+        **encoded_direction(network.causal),
     }
 
 
@@ -60,7 +68,11 @@ def decoded(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> N
         said = json.loads(metadata[SETTINGS], object_pairs_hook=_unique)
         if not isinstance(said, dict) or set(said) != _NAMES:
             raise ValueError(f"expected the fields {', '.join(sorted(_NAMES))}")
-        return _network(dict(tensors), said, decoded_assumptions(metadata))
+        direction = metadata.get("attention_dir")
+        if direction is not None and direction not in DIRECTIONS:
+            raise ModelError(f"the metadata says attention_dir={direction!r:.40}; expected {' or '.join(DIRECTIONS)}")
+        network = _network(dict(tensors), said, decoded_assumptions(metadata))
+        return replace(network, causal=None if direction is None else DIRECTIONS[direction])
     except (ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, AttributeError) as error:
         raise ModelError(f"the metadata field {SETTINGS!r} is damaged: {error!s:.200}") from None
 

@@ -33,6 +33,7 @@ def from_pytorch(
     eps: float | None = None,
     norm_first: bool | None = None,
     attn_scale: float | None = None,
+    causal: bool | None = None,
     unused: Collection[str] = (),
 ) -> Model:
     """Build `Weights`, or a `Network`, from a torch module or its state dict.
@@ -52,6 +53,7 @@ def from_pytorch(
         eps: of all norms, where no module says it.
         norm_first: whether norms stand before attention and MLP (the default), or on the residual stream after them.
         attn_scale: what scores are divided by, if that is not sqrt(d_head).
+        causal: whether a position sees the tokens up to it only; of importance where other positions than the last are read.
         unused: tensors that play no part in the forward pass, such as masks.
 
     Example:
@@ -83,7 +85,8 @@ def from_pytorch(
         norms={part: _norm(t, part, said, norm, eps) for part in _NORMS if part in found},
         post_norm=first is False,
         divisor=_divisor(attn_scale, "attn" in found),
-        assumptions=(*_about(found, unused, attn_scale), *said.assumptions),
+        assumptions=(*_about(found, unused, attn_scale, causal), *said.assumptions),
+        causal=causal,
     )
     return simplest(shortened(network, n_ctx))
 
@@ -209,6 +212,7 @@ def _network(
     post_norm: bool,
     divisor: Fraction,
     assumptions: tuple[str, ...],
+    causal: bool | None,
 ) -> Network:
     if t["W_Q"].ndim != 3:
         if n_heads is None:
@@ -238,6 +242,7 @@ def _network(
         post_norm=post_norm,
         score_divisor_squared=divisor,
         assumptions=assumptions,
+        causal=causal,
     )
 
 
@@ -284,11 +289,13 @@ def _divisor(attn_scale: float | None, torchs_own: bool) -> Fraction:
     return Fraction(scale) ** 2
 
 
-def _about(mapping: Mapping[str, str], unused: Collection[str], attn_scale: float | None) -> tuple[str, ...]:
+def _about(mapping: Mapping[str, str], unused: Collection[str], attn_scale: float | None, causal: bool | None) -> tuple[str, ...]:
     parts = ", ".join(f"{part} = {path}" for part, path in mapping.items())
     sentences = [f"by the user's word the model computes with these parts what Network does, each position seen by the last: {parts}"]
     if "attn" not in mapping and attn_scale is None:
         sentences.append("assumed attention scale 1/sqrt(d_head)")
+    if causal:
+        sentences.append("attention is causal, by the user's word")
     if unused:
         sentences.append(f"by the user's word these tensors play no part: {', '.join(sorted(map(str, unused)))}")
     return tuple(sentences)

@@ -71,6 +71,9 @@ class Weights:
     rewritten: bool = False
     """Whether the file has a network that is equal over the real numbers, but computes in other steps: nothing is said about its float32
     arithmetic."""
+    causal: bool | None = None
+    """Whether a position sees the tokens up to it only (True) or all of them (False); None if nothing says so. At the last position it
+    makes no difference, so it is part of neither the hash nor equality."""
 
     def __post_init__(self) -> None:
         require_ieee754()

@@ -16,12 +16,14 @@ from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import strategy
 from compactproofs.strategies.shared import Shared
 from compactproofs.sweeps.plan import Work
+from compactproofs.tasks import MaxOfK
 
 
 def documents(work: Work, weights: Model, shared: Shared) -> dict[str, tuple[Any, float]]:
     """The documents that are asked for, each with the seconds it took; none of a network or a question that they are not about."""
     found: dict[str, tuple[Any, float]] = {}
-    if not isinstance(weights, Weights) or work.task_for(weights).allowed is not None:
+    task = work.task_for(weights)
+    if not isinstance(weights, Weights) or task.sha256 != MaxOfK(task.n_ctx, task.d_vocab).sha256:
         return found
     if {STATISTICS, MECHANISM} & set(work.documents):
         measured = interpret(weights, samples=work.ablation_samples).as_json()
@@ -30,7 +32,7 @@ def documents(work: Work, weights: Model, shared: Shared) -> dict[str, tuple[Any
         found[MECHANISM] = {name: measured[name] for name in ("histograms", "arrays", "ablations")}, seconds
     if EXPLORER in work.documents:
         started = time.perf_counter()
-        request = Request(weights, work.task_for(weights), seconds=work.seconds, memory=shared)
+        request = Request(weights, task, seconds=work.seconds, memory=shared)
         found[EXPLORER] = explore(weights, [strategy(label) for label in EXPLORED], request), time.perf_counter() - started
     if TABLES in work.documents:
         found[TABLES] = {name: _rows(table) for name, table in direct_tables(weights).items()}, 0.0

@@ -1,7 +1,7 @@
 """Tasks: what the right output is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from compactproofs.errors import ModelError, TaskError
 from compactproofs.model.kinds import Model
@@ -10,22 +10,41 @@ from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
+from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
+from compactproofs.tasks.sign_of_sum import SignOfSum
 
-__all__ = ["AbstractTask", "Framed", "LabellingAutomaton", "MaxOfK", "check_fits", "task_for"]
+__all__ = ["KNOWN", "AbstractTask", "Framed", "LabellingAutomaton", "MaxOfK", "SignOfSum", "check_fits", "task_for"]
 
-_TASKS = {"max": MaxOfK}
+
+def _max(n_ctx: int, d_vocab: int, argument: str | None) -> AbstractTask:
+    if argument is not None:
+        raise TaskError(f"max:{argument:.40}: the task max takes no argument")
+    return MaxOfK(n_ctx, d_vocab)
+
+
+_TASKS: dict[str, Callable[[int, int, str | None], AbstractTask]] = {"max": _max, SIGN_OF_SUM: SignOfSum.from_text}
+"""By name: the task of so many tokens, of a vocabulary, with what stands behind a colon."""
+
+KNOWN = ("max", f"{SIGN_OF_SUM}[:offset]")
+"""What `--task` and `task_for` understand."""
+
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 
 
 def task_for(weights: Model, spec: str = "max", *, prefix: Sequence[int] = (), suffix: Sequence[int] = ()) -> AbstractTask:
-    """The task named `spec`, sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last positions."""
+    """The task named `spec` (one of `KNOWN`), sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last
+    positions."""
     require_weights(weights)
-    if spec not in _TASKS:
-        raise TaskError(f"unknown task {spec!r}; known tasks: {', '.join(sorted(_TASKS))}")
+    name, colon, argument = spec.partition(":")
+    if name not in _TASKS:
+        raise TaskError(f"unknown task {spec!r:.60}; known tasks: {', '.join(KNOWN)}")
     free = weights.n_ctx - len(prefix) - len(suffix)
     if free < 1:
         raise TaskError(f"{len(prefix) + len(suffix)} fixed tokens leave no place among the model's n_ctx={weights.n_ctx} positions")
-    task: AbstractTask = _TASKS[spec](n_ctx=free, d_vocab=weights.d_vocab)
+    try:
+        task = _TASKS[name](free, weights.d_vocab, argument if colon else None)
+    except TaskError as error:
+        raise TaskError(f"{error}; known tasks: {', '.join(KNOWN)}") from None
     task = Framed(task, tuple(prefix), tuple(suffix)) if prefix or suffix else task
     check_fits(task, weights)
     return task

@@ -148,6 +148,18 @@ class AbstractTask(ABC):
         a = self.automaton
         return minimal_automaton(a.transitions, a.labels, a.start, label)
 
+    def of_length(self, n_ctx: int) -> AbstractTask:
+        """The same task for sequences that end earlier: what the right output is at position n_ctx - 1.
+
+        Law: it has n_ctx tokens of the same vocabulary, and allows at them what this task allows there.
+        """
+        if n_ctx == self.n_ctx:
+            return self
+        raise TaskError(
+            f"the task {self.spec!r} does not say what the right output is for the first {n_ctx} of {self.n_ctx} tokens, so only the last "
+            f"position can be read; give {type(self).__name__} a method of_length(n_ctx)"
+        )
+
     @property
     def total(self) -> int:
         """Number of input sequences, all equally likely."""

@@ -75,6 +75,22 @@ class Framed(AbstractTask):
         allowed.setflags(write=False)
         return allowed
 
+    def of_length(self, n_ctx: int) -> Framed:
+        """Only positions of the input can be read; with a suffix the answer stands at its end."""
+        if n_ctx == self.n_ctx:
+            return self
+        if self.suffix:
+            raise TaskError(
+                f"position {n_ctx - 1} was asked for; with a suffix only the last position, {self.n_ctx - 1}, can be read: the input ends "
+                "before the suffix, and the answer comes at its end"
+            )
+        if n_ctx <= len(self.prefix):
+            raise TaskError(
+                f"position {n_ctx - 1} lies within the prefix of {len(self.prefix)} fixed tokens, where there is no input yet; expected "
+                f"{len(self.prefix)} to {self.n_ctx - 1}"
+            )
+        return Framed(self.inner.of_length(n_ctx - len(self.prefix)), self.prefix)
+
     @property
     def inputs_in_words(self) -> str:
         free = sorted(set(range(self.d_vocab)) - set(self.fixed))

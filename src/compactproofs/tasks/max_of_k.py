@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,9 @@ class MaxOfK(AbstractTask):
     @property
     def labels(self) -> list[int]:
         return list(range(self.d_vocab))
+
+    def of_length(self, n_ctx: int) -> MaxOfK:
+        return replace(self, n_ctx=n_ctx)
 
     def label_automaton(self, label: int) -> LabelAutomaton:
         """Two states, has the label been seen or not; tokens above it do not occur. (For label 0 one state is enough.)"""

@@ -17,8 +17,11 @@ import compactproofs as cp
 from compactproofs import checker
 from compactproofs.certificates.checking import network
 from compactproofs.errors import ModelError
+from compactproofs.model.network_files import encoded
 from models import random_weights
+from networks import BLOCKS, random_network
 
+NETWORK = random_network(0, **BLOCKS["MLP"])
 WEIGHTS = random_weights(0, d_head=3)
 PLAIN = {"n_layers": "1", "n_heads": "1", "attn_only": "true", "normalization_type": "none"}
 TOLD = {"n_heads": 1, "normalization": "none"}
@@ -96,12 +99,15 @@ METADATA = [
     {**PLAIN, "d_head": "4"},
     {**PLAIN, "secret_gate": "1"},
     {**PLAIN, "rotary_dim": "2"},
+    {**PLAIN, "attention_dir": "causal"},
 ]
 CONFIGS = [
     None,
     b"{}",
     b'{"n_heads": 1, "normalization_type": null}',
     b'{"n_heads": 4}',
+    b'{"attention_dir": "bidirectional"}',
+    b'{"attention_dir": ["causal"]}',
     b'{"attn_scale": 1.7320508075688772}',
     b"[",
     b"[]",
@@ -224,3 +230,15 @@ def test_at_most_more_than_all_is_malformed():
         checked = checker.check(json.dumps(content).encode(), network(weights))
         assert checked.verdict is verdict
     assert checked.reason == "claim.correct_at_most is larger than claim.total"
+
+
+@pytest.mark.parametrize("direction", ["causal", "bidirectional", "sideways"])
+@pytest.mark.parametrize("said", [PLAIN, encoded(NETWORK)], ids=["weights", "network"])
+def test_both_readers_know_the_directions_of_attention(said, direction, tmp_path):
+    tensors = TENSORS if said is PLAIN else {name: np.array(tensor) for name, tensor in NETWORK.tensors.items()}
+    data = safetensors_bytes(tensors, {**said, "attention_dir": direction})
+    raw, found = by_checker(data), by_package(tmp_path, data)
+    if direction == "sideways":
+        assert raw is None and found is None
+    else:
+        assert same(raw, found) and found.causal is (direction == "causal")

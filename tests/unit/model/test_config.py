@@ -166,3 +166,8 @@ def test_a_transformer_lens_config_with_its_defaults_is_understood():
         "use_NTK_by_parts_rope": False, "tie_word_embeddings": False, "use_normalization_before_and_after": False,
     }  # fmt: skip
     assert interpret(defaults, FOUND).assumptions == ("attn_scale=5.656854249492381 was read as the real number sqrt(32)",)
+
+
+@pytest.mark.parametrize(("said", "causal"), [({}, None), ({"attention_dir": "causal"}, True), ({"attention_dir": "bidirectional"}, False)])
+def test_whether_attention_is_causal(said, causal):
+    assert interpret({**GOOD, **said}, FOUND).causal is causal

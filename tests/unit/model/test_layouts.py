@@ -104,3 +104,29 @@ def test_a_foreign_model_is_refused_for_what_it_is():
 def test_zero_biases_change_nothing():
     for bias in (np.zeros(2, np.float32), -np.zeros(2, np.float32)):
         assert from_tensors({**WEIGHTS.tensors, "b_Q": bias}, None, TOLD) == WEIGHTS
+
+
+LOWER, ALL = np.tril(np.ones((3, 3), bool)), np.ones((3, 3), bool)
+
+
+@pytest.mark.parametrize(
+    ("names", "mask", "said", "causal"),
+    [
+        ("plain", None, None, None),
+        ("plain", LOWER, None, True),
+        ("plain", LOWER, "causal", True),
+        ("plain", LOWER, "bidirectional", False),
+        ("plain", ALL, None, False),
+        ("plain", ALL, "causal", False),
+        ("legacy", LOWER, None, None),  # TransformerLens saves it with bidirectional models too
+        ("legacy", LOWER, "causal", True),
+        ("legacy", LOWER, "bidirectional", False),
+        ("legacy", np.zeros((0, 0), bool), "causal", True),
+        ("legacy", np.zeros((0, 0), bool), None, None),
+    ],
+)
+def test_whether_attention_is_causal(names, mask, said, causal):
+    tensors, name = (dict(WEIGHTS.tensors), "mask") if names == "plain" else (legacy(), "blocks.0.attn.mask")
+    config = {"n_heads": 1, "normalization_type": "none", **({} if said is None else {"attention_dir": said})}
+    model = from_tensors({**tensors, **({} if mask is None else {name: mask})}, config)
+    assert model.causal is causal and model == WEIGHTS

@@ -260,3 +260,12 @@ def test_an_attention_scale_of_ones_own():
             cp.from_pytorch(state, mapping, attn_scale=bad, **told)
     with pytest.raises(ModelError, match="act='tanh': expected relu, gelu"):
         cp.from_pytorch(state, mapping, **{**told, "act": "tanh"})
+
+
+def test_nobody_but_the_user_knows_whether_attention_is_causal():
+    model = Encoder(positions=True)
+    mapping = {"embed": "tok", "pos_embed": "pos", "layer": "encoder", "unembed": "head"}
+    assert cp.from_pytorch(model, mapping).causal is None
+    assert cp.from_pytorch(model, mapping, causal=False).causal is False
+    said = cp.from_pytorch(model, mapping, causal=True)
+    assert said.causal is True and "attention is causal, by the user's word" in said.assumptions

@@ -5,8 +5,10 @@ from compactproofs.cores import available_cores
 from compactproofs.errors import CompactProofsError, SweepError
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.cubic import Cubic
+from compactproofs.strategies.shared import Shared
+from compactproofs.sweeps.documents import documents
 from compactproofs.sweeps.plan import Work, plan_sweep
-from models import random_weights
+from models import mostly_right, random_weights
 
 
 def test_the_digest_changes_with_everything_that_changes_results_and_with_nothing_else():
@@ -75,3 +77,13 @@ def test_the_environment_limits_the_threads(monkeypatch):
         monkeypatch.setenv("COMPACTPROOFS_THREADS", wrong)
         with pytest.raises(CompactProofsError, match="expected a positive integer"):
             available_cores()
+
+
+def test_documents_are_about_the_maximum_only():
+    weights = mostly_right(0)
+    asked = ("statistics", "explorer", "tables")
+    for task in ("sign-of-sum", cp.SignOfSum(3, 5)):
+        work = Work((), task=task, documents=asked)
+        assert documents(work, weights, Shared(weights, work.task_for(weights))) == {}
+    work = Work((), documents=asked[2:])
+    assert list(documents(work, weights, Shared(weights, work.task_for(weights)))) == ["tables"]
