@@ -5,6 +5,8 @@
 
 The first strategy ("one pass") proves a lower bound only, `threshold-best` both bounds. Truth is brute force for up to 4 positions, else a
 sample; it is kept in `truth.json` beside the models, because it takes minutes. A sample may lie below a bound that is right.
+FLOPs are `proof.flops`: for whole blocks only walks and counting are charged so far, not tables, neurons and norms, so the column must not be
+compared with that of other models, or between kinds.
 "Singly" is the part of all sequences that a proof lists one by one: those decided right, and those decided wrong for the upper bound.
 """
 
