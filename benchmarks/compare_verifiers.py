@@ -13,7 +13,7 @@ their largest set, largest block first; single sequences are evaluated. CROWN's 
 softmax, averages and mean squares without it; slopes are not optimised (alpha-CROWN), which this version does for neurons only. auto_LiRPA computes in float64 without regard to rounding, so what it
 certifies is not quite a theorem; our own bounds and brute force are.
 
-auto_LiRPA is not needed by anything else: `pip install --no-deps auto-LiRPA appdirs tqdm` (0.3, the last on PyPI, asks for torch < 1.13).
+auto_LiRPA is not needed by anything else: `pip install --no-deps auto-LiRPA appdirs tqdm setuptools` (0.3, the last on PyPI, asks for torch < 1.13).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def import_lirpa() -> Any:
     try:
         import auto_LiRPA
     except ImportError as error:
-        print(f"no CROWN: {error}; for it: pip install --no-deps auto-LiRPA appdirs tqdm", file=sys.stderr)
+        print(f"no CROWN: {error}; for it: pip install --no-deps auto-LiRPA appdirs tqdm setuptools", file=sys.stderr)
         return None
     members = auto_LiRPA.BoundedModule._named_members
     auto_LiRPA.BoundedModule._named_members = lambda self, fn, prefix="", recurse=True, **_: members(self, fn, prefix, recurse)
