@@ -78,10 +78,14 @@ def listed(parts: tuple[Part, ...]):
 
 def measure(path: Path, strategy: str, seconds: float | None, samples: int) -> Row:
     """Prove one model and compare."""
-    proof = cp.prove(cp.load(path), strategy, upper=strategy == TWO_SIDED, seconds=seconds)
+    model = cp.load(path)
+    proof = cp.prove(model, strategy, upper=strategy == TWO_SIDED, seconds=seconds)
+    true = truth(path, samples)
+    if model.n_ctx <= LONGEST_BRUTE_FORCE and not proof.lower <= true <= (1.0 if proof.upper is None else proof.upper):
+        raise SystemExit(f"{path}: {strategy} says [{proof.lower}, {proof.upper}], brute force {true}")
     return Row(
         model=str(path),
-        truth=truth(path, samples),
+        truth=true,
         lower=proof.lower,
         upper=proof.upper,
         singly=singly(proof),
@@ -92,13 +96,14 @@ def measure(path: Path, strategy: str, seconds: float | None, samples: int) -> R
 
 
 def line(folder: Path, strategy: str, rows: list[Row]) -> str:
-    """One row of the table."""
+    """One row of the table: means over the models that there is a proof for."""
+    given, rows = len(rows), [row for row in rows if row.status == "proven"]
+    if not rows:
+        return f"| {folder.name} | {strategy} | 0 of {given} | | | | | | | | |"
     missing, widths = [row.missing for row in rows], [row.upper - row.lower for row in rows if row.upper is not None]
     width = f"{mean(widths):.1e} | {max(widths):.1e}" if widths else "- | -"
-    failed = sum(row.status != "proven" for row in rows)
-    note = f" ({failed} without a proof)" if failed else ""
     return (
-        f"| {folder.name}{note} | {strategy} | {len(rows)} | {mean(row.truth for row in rows):.6f} | {mean(missing):.1e} | {max(missing):.1e} "
+        f"| {folder.name} | {strategy} | {len(rows)} of {given} | {mean(row.truth for row in rows):.6f} | {mean(missing):.1e} | {max(missing):.1e} "
         f"| {width} | {mean(row.singly for row in rows):.1e} | {mean(row.seconds for row in rows):.1f} | {mean(row.flops for row in rows):.1e} |"
     )
 
@@ -121,7 +126,7 @@ def main() -> None:
                 print(f"{folder.name} {path.name} {truth(path, args.samples):.8f}", flush=True)
         return
     print(
-        "| models | strategy | number | truth, mean | truth - lower, mean | worst | upper - lower, mean | worst | singly, mean "
+        "| models | strategy | proofs | truth, mean | truth - lower, mean | worst | upper - lower, mean | worst | singly, mean "
         "| seconds, mean | FLOPs, mean |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     everything = []
