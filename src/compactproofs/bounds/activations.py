@@ -56,6 +56,14 @@ class Parts:
         """g2"""
         return self.first(y) - activated(self.act, y, self.arithmetic)
 
+    def with_slopes(self, y: Any) -> tuple[Any, Any, Any, Any]:
+        """g1, its derivative, g2, its derivative, all at once."""
+        n, inside = len(y), self._clipped(y)
+        both = np.concatenate([inside, y], axis=0)
+        values, slopes = activated(self.act, both, self.arithmetic), self.slope(both)
+        first = values[:n] + slopes[:n] * (y - inside)
+        return first, slopes[:n], first - values[n:], slopes[:n] - slopes[n:]
+
     def first_perspective(self, x: Any, b: np.ndarray) -> Any:
         """b g1(x / b); ReLU does not need the division."""
         return self.first(x) if self.convex else self.first(x / b) * b
@@ -63,14 +71,6 @@ class Parts:
     def second_perspective(self, x: Any, b: np.ndarray) -> Any:
         """b g2(x / b)"""
         return self.second(x / b) * b
-
-    def first_slope(self, y: Any) -> Any:
-        """The derivative of g1."""
-        return self.slope(self._clipped(y))
-
-    def second_slope(self, y: Any) -> Any:
-        """The derivative of g2."""
-        return self.first_slope(y) - self.slope(y)
 
     def slope(self, y: Any) -> Any:
         """The derivative of the activation."""

@@ -137,15 +137,15 @@ class Neurons:
             raise UnprovenError(f"{self.mlp.act} behind a norm is bounded by chords only")
         if not ((hints.low < hints.high) & np.isfinite(hints.low) & np.isfinite(hints.high))[chords].all():
             raise UnprovenError("a neuron has no range")
-        arithmetic = self.stream.arithmetic
-        low, high, p = (arithmetic.array(x) for x in (np.where(chords, hints.low, 0.0), np.where(chords, hints.high, 1.0), hints.point))
-        found = []
-        for bent, other, slope_of_other in ((g.first, g.second, g.second_slope), (g.second, g.first, g.first_slope)):
-            at_low = bent(low)
-            slope = (bent(high) - at_low) / (high - low)
-            chord = np.where(chords, slope, 0.0), np.where(chords, at_low - slope * low, 0.0)
-            tangent = slope_of_other(p)
-            found += [chord[0] - tangent, chord[1] - (other(p) - tangent * p)]
+        low, high = (np.where(chords, x, y) for x, y in ((hints.low, 0.0), (hints.high, 1.0)))
+        points = self.stream.arithmetic.array(np.stack([low, high, hints.point]))
+        values, found = g.with_slopes(points), []
+        p, width = points[2], points[1] - points[0]
+        for (bent, _), (other, slope_of_other) in ((values[:2], values[2:]), (values[2:], values[:2])):
+            slope = (bent[1] - bent[0]) / width
+            chord = np.where(chords, slope, 0.0), np.where(chords, bent[0] - slope * points[0], 0.0)
+            tangent = slope_of_other[2]
+            found += [chord[0] - tangent, chord[1] - (other[2] - tangent * p)]
         return Lines(found[0], found[1], -found[2], -found[3])
 
     @cached_property
@@ -153,10 +153,30 @@ class Neurons:
         """Numbers of the neurons that are bounded by J."""
         return np.flatnonzero(self.hints.bent)
 
+    def at_places(self) -> tuple[Any, Any | None]:
+        """(position, token, neuron): g1 and g2 (None if that is zero) of one head's neurons if all attention fell on one place, no norm
+        being before them. With one head and b = 1 that is Theorem J, whatever the leaf and its centre."""
+        form, query, g = self.stream.form, self.stream.query, self.parts
+        if ("at places", query) not in form.memory:
+            with self.stream.arithmetic.once("neurons"):
+                y = form.values[0] @ self.mlp.W_in + (form.base[query] @ self.mlp.W_in + self.mlp.b_in)
+                form.memory["at places", query] = g.first(y), None if g.convex else g.second(y)
+        found: tuple[Any, Any | None] = form.memory["at places", query]
+        return found
+
+    def _curve_of_one_head(self, at: Any | None) -> Blend | None:
+        """J of some function of the bent neurons, of which the values at places are known."""
+        if at is None:
+            return None
+        return Blend(self.stream.arithmetic.array(np.zeros(len(self.bent))), at[:, self.stream.tokens][..., self.bent][None])
+
     @cached_property
     def curves(self) -> list[tuple[Blend, Blend | None]]:
         """At each end of s, J of g1 and of g2 (None if that is zero) of the bent neurons."""
-        shares, found = self.hints.shares[:, self.bent], []
+        shares, found = self.hints.shares[:, self.bent], list[tuple[Blend, Blend | None]]()
+        if self.stream.scene.n_heads == 1 and not self.ends.behind_norm and (shares == 1.0).all():
+            first, second = map(self._curve_of_one_head, self.at_places())
+            return [(first, second)] if first is not None else []
         for x in range(len(self.ends.blends)):
             y = self.inputs(x, self.bent)
             second = None if self.parts.convex else jensen(self.parts.second_perspective, y, shares)

@@ -12,8 +12,8 @@ A norm that is absent has sigma = 1. Nothing is approximated: these are the netw
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ class WholeBlock:
     """(d_model, output)"""
     b_U: Any
     """(output,): behind the norm"""
+    memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What leaves have in common; it is about these numbers"""
 
     @property
     def n_heads(self) -> int:

@@ -20,11 +20,13 @@ from compactproofs.form.whole_block import WholeBlock, uniform_block
 from compactproofs.ledger.block_length import BlockLengths
 from compactproofs.ledger.ledger import Leaf, Part, Split, Tree
 from compactproofs.model.network import Network
+from compactproofs.search.crew import Crew
 from compactproofs.search.engine import fraction_of
-from compactproofs.search.leaves import Care, Look, Plot, look_above, look_at
+from compactproofs.search.leaves import Care, Look, Plot, decide, look_above, look_at
 from compactproofs.search.records import Tally
 from compactproofs.tasks.question import Question
 
+_BATCH = 16
 _AGAIN = 0.5
 """Tokens that occur already are split by their number less readily."""
 
@@ -48,8 +50,19 @@ class Node:
 
     @property
     def gap(self) -> int:
-        """How much is undecided."""
-        return self.failing + self.right - self.mass
+        """How much is undecided, as far as is known."""
+        wrong = 0 if self.look is None else self.look.wrong
+        return self.failing - max(self.mass - self.right, wrong)
+
+    def bare(self) -> Node:
+        """What splitting it takes."""
+        return Node(self.automaton, self.mass, self.counts, look=None if self.look is None else Look(0, influence=self.look.influence))
+
+    def divide(self, halves: Halves) -> tuple[Node, Node]:
+        """Have it consist of two halves."""
+        self.split, self.more, self.fewer = halves
+        self.look = None
+        return halves[1:]
 
     def leaves(self) -> Iterable[Node]:
         if self.more is None or self.fewer is None:
@@ -57,6 +70,12 @@ class Node:
         else:
             yield from self.more.leaves()
             yield from self.fewer.leaves()
+
+
+Pair = tuple[int, int]
+"""A label, and the number of a query among its tokens."""
+Halves = tuple[tuple[int, int], Node, Node]
+"""A token and how often, where it occurs so often, and where it does not."""
 
 
 @dataclass(eq=False)
@@ -68,8 +87,8 @@ class Forest:
     form: WholeBlock
     truth: BlockTruth | None
     subjects: dict[int, Subject]
-    plots: dict[tuple[int, int], Plot] = field(default_factory=dict)
-    roots: dict[tuple[int, int], Node] = field(default_factory=dict)
+    plots: dict[Pair, Plot] = field(default_factory=dict)
+    roots: dict[Pair, Node] = field(default_factory=dict)
 
     @classmethod
     def of(cls, network: Network, question: Question) -> Forest:
@@ -77,13 +96,13 @@ class Forest:
         subjects = {label: subject_of(question, label) for label in question.task.labels}
         return cls(network, question, uniform_block(network), truth, subjects)
 
-    def pairs(self) -> list[tuple[int, int]]:
+    def pairs(self) -> list[Pair]:
         """Labels with the numbers of their queries, those that most sequences have first."""
         totals = {label: self.question.totals_by_last(label) for label in self.subjects}
         found = [(label, q) for label, by_query in totals.items() for q, total in enumerate(by_query) if total]
         return sorted(found, key=lambda pair: (-sum(totals[pair[0]]), pair[0], -totals[pair[0]][pair[1]], pair[1]))
 
-    def plot(self, pair: tuple[int, int]) -> Plot:
+    def plot(self, pair: Pair) -> Plot:
         if pair not in self.plots:
             label, q = pair
             subject = self.subjects[label]
@@ -93,99 +112,120 @@ class Forest:
 
     # ------------------------------------------------------------ growing
 
-    def grow(self, pairs: Iterable[tuple[int, int]], leaves: int, care: Care, budget: Budget, small: float = 0.0) -> list[tuple[int, int]]:
+    def crew(self) -> Crew:
+        """Processes that call methods of forests like this one."""
+        return Crew(self, Forest.of, self.network, self.question)
+
+    def grow(self, pairs: Iterable[Pair], leaves: int, care: Care, budget: Budget, small: float = 0.0) -> list[Pair]:
         """Look at pairs, and split each until so many leaves have been looked at, or not more than a fraction `small` of all sequences of
         the query is left. Returns the pairs that were done."""
         enough = fraction_of(self.question.total, small) // max(1, self.network.d_vocab)
         done = []
-        for pair, root in in_threads(lambda pair: self._tree(pair, leaves, care, enough, budget), pairs, budget):
-            if root is not None:
-                self.roots[pair] = root
-                done.append(pair)
+        with self.crew() as crew:
+            for pair, root in in_threads(lambda pair: crew.call("tree", pair, leaves, care, enough, budget.left), pairs, budget):
+                if root is not None:
+                    self.roots[pair] = root
+                    done.append(pair)
         return done
 
-    def _tree(self, pair: tuple[int, int], leaves: int, care: Care, enough: int, budget: Budget) -> Node | None:
-        plot = self.plot(pair)
+    def tree(self, pair: Pair, leaves: int, care: Care, enough: int, seconds: float) -> Node | None:
+        """A tree of so many leaves; None if the time is up before."""
+        plot, budget = self.plot(pair), Budget(seconds)
         root = self._looked(plot, Node(plot.subject.automaton, self.question.totals_by_last(pair[0])[pair[1]], {}), care)
         waiting, number, left, looked = [(-root.gap, 0, root)], count(1), root.gap, 1
         while waiting and looked < leaves and left > enough:
             if budget.over:
                 return None
-            _, _, node = heapq.heappop(waiting)
-            if node.gap <= 0 or not self._divide(plot, node, care):
+            before, _, node = heapq.heappop(waiting)
+            divided = self.halves(pair, node.bare(), care) if before < 0 else None
+            if divided is None:
                 continue
-            halves = (node.more, node.fewer)
-            left += sum(half.gap for half in halves if half is not None) - node.gap
+            halves = node.divide(divided)
+            left += sum(half.gap for half in halves) + before
             looked += 2
             for half in halves:
-                if half is not None:
-                    heapq.heappush(waiting, (-half.gap, next(number), half))
+                heapq.heappush(waiting, (-half.gap, next(number), half))
         return root
 
-    def refine(self, care: Care, budget: Budget, enough: int) -> None:
-        """Split the leaves whose bounds are farthest apart, until not more than `enough` is undecided or the time is up."""
+    def refine(self, care: Care, budget: Budget, enough: int, most: int = -1) -> None:
+        """Split the leaves whose bounds are farthest apart, until not more than `enough` is undecided, or not more than `most` may fail, or
+        the time is up."""
         number = count()
         waiting = [(-node.gap, next(number), pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.gap > 0]
         heapq.heapify(waiting)
-        gap = -sum(entry[0] for entry in waiting)
-
-        def divide(entry: tuple[int, int, tuple[int, int], Node]) -> bool:
-            return self._divide(self.plot(entry[2]), entry[3], care)
-
-        while waiting and gap > enough and not budget.over:
-            batch = [heapq.heappop(waiting) for _ in range(min(8, len(waiting)))]
-            for (before, _, pair, node), split in in_threads(divide, batch, budget):
-                if not split:
-                    continue
-                for half in (node.more, node.fewer):
-                    if half is not None:
-                        gap += half.gap
+        gap, failing = -sum(entry[0] for entry in waiting), sum(node.failing for _, node in self.open_leaves())
+        with self.crew() as crew:
+            while waiting and gap > enough and failing > most and not budget.over:
+                batch = [heapq.heappop(waiting) for _ in range(min(_BATCH, len(waiting)))]
+                for (before, _, pair, node), divided in in_threads(lambda e: crew.call("halves", e[2], e[3].bare(), care), batch, budget):
+                    if divided is None:
+                        continue
+                    gap, failing = gap + before, failing - node.failing
+                    for half in node.divide(divided):
+                        gap, failing = gap + half.gap, failing + half.failing
                         if half.gap > 0:
                             heapq.heappush(waiting, (-half.gap, next(number), pair, half))
-                gap += before
 
-    def _divide(self, plot: Plot, node: Node, care: Care) -> bool:
-        """Split a leaf by the token that matters most, and look at both halves; False if there is nothing to split by."""
+    def halves(self, pair: Pair, node: Node, care: Care) -> Halves | None:
+        """A leaf split by the token that matters most, both halves looked at; None if there is nothing to split by."""
+        plot = self.plot(pair)
         chosen = _split(node, plot)
         if chosen is None:
-            return False
+            return None
         token, n = chosen
-        halves = []
-        for automaton, counts in (
-            (with_more(node.automaton, token, n), (n, node.counts.get(token, (0, len(plot.masses)))[1])),
-            (with_fewer(node.automaton, token, n), (node.counts.get(token, (0, 0))[0], n - 1)),
-        ):
-            halves.append(self._looked(plot, Node(automaton, plot.mass(automaton), {**node.counts, token: counts}), care))
-        node.more, node.fewer, node.split, node.look = *halves, chosen, None
-        return True
+        least, most = node.counts.get(token, (0, len(plot.masses)))
+        found = []
+        for automaton, counts in ((with_more(node.automaton, token, n), (n, most)), (with_fewer(node.automaton, token, n), (least, n - 1))):
+            found.append(self._looked(plot, Node(automaton, plot.mass(automaton), {**node.counts, token: counts}), care))
+        return chosen, found[0], found[1]
 
     def _looked(self, plot: Plot, node: Node, care: Care) -> Node:
         if node.mass:
             node.look = look_at(plot, node.automaton, _about(node, plot), care)
             node.failing, node.right = node.look.failing, node.mass
-            if node.look.decided is not None:
-                wrong = node.look.decided.wrong
-                node.above, node.right = Leaf((), wrong), node.mass - len(wrong)
         return node
 
     # ------------------------------------------------------------ the rest
 
+    def open_leaves(self) -> list[tuple[Pair, Node]]:
+        """Leaves of which some sequences are not decided, those with few that may fail first."""
+        found = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.look is not None and node.failing]
+        return sorted((entry for entry in found if entry[1].look.decided is None), key=lambda entry: entry[1].failing)  # type: ignore[union-attr]
+
+    def decide(self, most: int, budget: Budget) -> None:
+        """Decide sequences that may fail one by one, leaf by leaf, so many in all."""
+        entries = []
+        for entry in self.open_leaves():
+            most -= entry[1].failing
+            if most < 0:
+                break
+            entries.append(entry)
+        with self.crew() as crew:
+            for (_, node), look in in_threads(lambda entry: crew.call("decided", *entry), entries, budget):
+                node.look, node.failing = look, look.failing
+                if look.decided is not None:
+                    node.above, node.right = Leaf((), look.decided.wrong), node.mass - len(look.decided.wrong)
+
+    def decided(self, pair: Pair, node: Node) -> Look:
+        """A leaf, the sequences that may fail decided one by one."""
+        return Look(node.failing) if node.look is None else decide(self.plot(pair), node.automaton, node.look)
+
     def bound_above(self, care: Care, budget: Budget) -> None:
         """Bound right answers, where failures were found, largest first."""
         entries = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.gap > 0 and node.above is None]
-        entries.sort(key=lambda entry: -entry[1].gap)
+        entries = sorted((entry for entry in entries if entry[1].look is not None), key=lambda entry: -entry[1].gap)
+        with self.crew() as crew:
+            for (pair, node), found in in_threads(lambda entry: crew.call("above", *entry, care.steps), entries, budget):
+                node.right, node.above = found
+                self._require_consistent(pair, node)
 
-        def run(entry: tuple[tuple[int, int], Node]) -> None:
-            pair, node = entry
-            if node.look is not None:
-                plot = self.plot(pair)
-                node.right, node.above = look_above(plot, node.automaton, node.look, _about(node, plot), care.steps)
+    def above(self, pair: Pair, node: Node, steps: int) -> tuple[int, Leaf]:
+        """How much of a leaf may be right, and why."""
+        plot = self.plot(pair)
+        return (node.mass, Leaf(())) if node.look is None else look_above(plot, node.automaton, node.look, _about(node, plot), steps)
 
-        for (pair, node), _ in in_threads(run, entries, budget):
-            self._require_consistent(pair, node)
-
-    def _require_consistent(self, pair: tuple[int, int], node: Node) -> None:
-        if node.gap < 0:
+    def _require_consistent(self, pair: Pair, node: Node) -> None:
+        if node.failing + node.right < node.mass:
             raise DisagreementError(
                 f"of {node.mass} sequences at most {node.failing} fail and at most {node.right} are right",
                 f"label {pair[0]}, query number {pair[1]}, {node.counts}",
@@ -217,7 +257,7 @@ class Forest:
         pairs = [(pair, root) for pair, root in sorted(self.roots.items()) if any(leaf.right < leaf.mass for leaf in root.leaves())]
         return tuple(self._part(pair, root, upper=True) for pair, root in pairs)
 
-    def _part(self, pair: tuple[int, int], root: Node, *, upper: bool) -> Part:
+    def _part(self, pair: Pair, root: Node, *, upper: bool) -> Part:
         tokens = self.subjects[pair[0]].tokens
 
         def tree(node: Node) -> Tree:
@@ -243,6 +283,7 @@ class Forest:
                     tally.listed += 0 if look.decided is None else len(look.decided.right)
                     if look.relaxation is not None:
                         tally.leaves += lengths.leaf(moves_of(node.automaton, self.subjects[label].masses), look.relaxation)
+        tally.leaves += lengths.shared
         return tally
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,6 +87,8 @@ class Look:
     walks: int = 0
     relaxation: Relaxation | None = None
     decided: Decided | None = None
+    wrong: int = 0
+    """So many sequences that may fail certainly do: what is not worth splitting. Nothing rests on it."""
     influence: np.ndarray | None = None
     """(token number,): how much it can move what attention averages"""
 
@@ -102,14 +105,8 @@ class Care:
 
     steps: int
     """Counting steps per unit"""
-    apart: bool = False
-    """Try terms of single outputs too"""
-    few: bool = False
-    """Decide what is left one by one if that is a small part of the query's sequences"""
-
-    def most(self, mass: int) -> int:
-        """How many sequences of a leaf to decide, for a query with so many. Of all sequences that is less than a hundredth."""
-        return min(mass // 250 + 16, 5000) if self.few else 0
+    peek: int = 0
+    """Look how many fail of those that may, if these are so few"""
 
 
 def look_at(plot: Plot, automaton: Automaton, about: int, care: Care) -> Look:
@@ -119,39 +116,56 @@ def look_at(plot: Plot, automaton: Automaton, about: int, care: Care) -> Look:
     typical = typical_attention(plot.form, scene, frequencies(plot.masses, scene.moves))
     found = relaxed(plot.form, scene, plot.subject.tokens, plot.query, typical)
     if found is None:
-        return _blind(plot, automaton, care, _influence(scene.shares[1], np.ones((*scene.attention[0].shape, 1))))
+        return Look(everything, influence=_influence(scene.shares[1], np.ones((*scene.attention[0].shape, 1))))
     hints, majorants = found
     influence = _influence(scene.shares[1], middles(majorants.stream.spread))
     with np.errstate(all="ignore"):
         pair = pair_of_leaf(majorants, plot.subject.label, plot.margin)
     if not usable(pair):
-        return _blind(plot, automaton, care, influence)
-    tries = Tries(care.steps, 0, 0, True, care.apart, False)
+        return Look(everything, influence=influence)
+    tries = Tries(care.steps, 0, 0, True, False, False)
     below, above = (np.empty(size, dtype=np.int64) for size in rooms(tries, len(pair.G), *plot.masses.shape))
     begin(below)
     begin(above)
     count, _ = failures(pair, other_outputs(pair), grids.Leaf(plot.masses, automaton, plot.subject.usual, about), tries, below, above)
     terms, walks = Reader(written(below), len(plot.masses)).leaf()
-    failing = min(int(count) << plot.unit, everything)
-    decided = None
-    if 0 < failing <= care.most(plot.total) and len(terms) == 1 and isinstance(terms[0][0], Joint):
-        term = terms[0][0]
-        start, D = integers(joint_harms(pair, np.array(term.outputs), np.array(term.weights)), term.grid, False)
-        decided = _decide(plot, automaton, np.ascontiguousarray(D), start, failing)
-    failing -= 0 if decided is None else len(decided.right)
-    return Look(failing, tuple(terms), walks, hints, decided, influence)
+    failing, wrong = min(int(count) << plot.unit, everything), 0
+    if 0 < failing <= care.peek:
+        known = _counted(plot, automaton, pair, terms[0][0], failing)
+        wrong = 0 if known is None else len(known.wrong)
+    return Look(failing, tuple(terms), walks, hints, None, wrong, influence)
 
 
-def _blind(plot: Plot, automaton: Automaton, care: Care, influence: np.ndarray) -> Look:
-    """A leaf of which nothing is known: given up, or, if it is short, decided one by one. Without hints every table is infinite, so one
-    joint term of all outputs counts everything."""
-    everything, outputs = plot.mass(automaton), plot.form.b_U.shape[0]
-    others = tuple(o for o in range(outputs) if o != plot.subject.label)
-    if not 0 < everything <= care.most(plot.total) or plot.truth is None or not others:
-        return Look(everything, influence=influence)
+def decide(plot: Plot, automaton: Automaton, look: Look) -> Look:
+    """The same leaf, the sequences that may fail decided one by one."""
+    decided: Decided | None = None
+    if look.relaxation is None:
+        return _blind(plot, automaton, look)
+    scene = scene_of(plot.form, plot.subject, plot.query, automaton, plot.masses)
+    stream = Stream(plot.form, scene, plot.subject.tokens, plot.query, look.relaxation.typical, Uniformly())
+    with np.errstate(all="ignore"), suppress(UnprovenError):
+        pair = pair_of_leaf(Majorants.of(stream, look.relaxation), plot.subject.label, plot.margin)
+        decided = _counted(plot, automaton, pair, look.terms[0][0], look.failing)
+    return look if decided is None else replace(look, failing=look.failing - len(decided.right), decided=decided)
+
+
+def _counted(plot: Plot, automaton: Automaton, pair: Pair, term: Term, failing: int) -> Decided | None:
+    """The sequences that a joint term counts, decided."""
+    if not isinstance(term, Joint):
+        return None
+    start, D = integers(joint_harms(pair, np.array(term.outputs), np.array(term.weights)), term.grid, False)
+    return _decide(plot, automaton, np.ascontiguousarray(D), start, failing)
+
+
+def _blind(plot: Plot, automaton: Automaton, look: Look) -> Look:
+    """A leaf of which nothing is known, decided. Without hints every table is infinite, so one joint term of all outputs counts
+    everything."""
+    others = tuple(o for o in range(plot.form.b_U.shape[0]) if o != plot.subject.label)
+    decided = _decide(plot, automaton, np.zeros(plot.masses.shape, dtype=np.int64), 0, look.failing) if others else None
+    if decided is None:
+        return look
     term = Joint(others, (1,) * len(others), Grid(1, 0, 1, (0,) * len(plot.masses)))
-    decided = _decide(plot, automaton, np.zeros(plot.masses.shape, dtype=np.int64), 0, everything)
-    return Look(everything - (0 if decided is None else len(decided.right)), ((term, 0),), 0, None, decided, influence)
+    return replace(look, failing=look.failing - len(decided.right), terms=((term, 0),), decided=decided)
 
 
 def _influence(shares: np.ndarray, spread: np.ndarray) -> np.ndarray:

@@ -232,9 +232,13 @@ class _Search:
     def _bent(self, neurons: Neurons, point: np.ndarray, shares: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Which neurons J bounds better than a chord, on the typical attention."""
         typical, g1, (low, high) = self.stream.typical, Parts(neurons.mlp.act, Float64()).first, ends
-        spread, w = middles(neurons.read.parts)[:, typical.positions, typical.tokens], typical.weights[:, :, None] / WHOLE
-        at, b = g1(point), shares[:, None, :]
-        curve = at + (w * b * (g1(point + spread / b) - at)).sum(axis=(0, 1))
+        w = typical.weights[:, :, None] / WHOLE
+        if self.stream.scene.n_heads == 1 and not neurons.ends.behind_norm:
+            at_places = middles(neurons.at_places()[0])[typical.positions, self.stream.tokens[typical.tokens]]
+            curve = (w[0] * at_places).sum(axis=0)
+        else:
+            spread, b, at = middles(neurons.read.parts)[:, typical.positions, typical.tokens], shares[:, None, :], g1(point)
+            curve = at + (w * b * (g1(point + spread / b) - at)).sum(axis=(0, 1))
         first, last = g1(low), g1(high)
         chord = first + (last - first) / (high - low) * (point - low)
         return np.asarray(~(chord <= curve + 1e-12))

@@ -36,12 +36,14 @@ _SMALL = 1e-8
 """One pass does not go on where so little of all sequences of a query is left."""
 _NARROW = 1e-9
 """Refinement ends when the bounds on accuracy are so close."""
-_FEW = 8
-"""Leaves that the portfolio looks at first."""
+_FEW = 0.009
+"""Which part of all sequences may be decided one by one."""
+_PEEK = 512
+"""If so few sequences of a leaf may fail, the search looks how many do."""
 _REFINING, _ABOVE = 0.75, 0.9
 """Which parts of the time are over when refinement, and bounding right answers, end."""
 _LIST_SHORT = 6
-"""Sequences shorter than this are decided one by one where few are left."""
+"""Sequences shorter than this are decided one by one."""
 
 
 def is_whole_block(weights: Model) -> bool:
@@ -69,7 +71,7 @@ def one_pass(request: Request, name: str) -> Bound:
     forest = _forest(request)
     pairs = forest.pairs()
     with one_blas_thread():
-        done = forest.grow(pairs, LEAVES, Care(steps_for(request.weights)), request.budget, _SMALL)
+        done = forest.grow(pairs, LEAVES, Care(steps_for(request.weights), peek=_PEEK), request.budget, _SMALL)
     require_whole(len(done), len(pairs), request.budget, name)
     return _bound(request, forest, started, upper=False)
 
@@ -89,15 +91,24 @@ def portfolio(request: Request) -> Bound:
 
 
 def search(forest: Forest, budget: Budget, seconds: float, *, upper: bool) -> None:
-    """The portfolio's search: every pair a little, then the widest gaps, then right answers."""
-    network, question = forest.network, forest.question
-    care = Care(steps_for(network), few=network.n_ctx < _LIST_SHORT)
+    """The portfolio's search. Every pair is looked at, and leaves are split where most may fail. Of short sequences, once those that may
+    fail are at most a hundredth of all, they are decided one by one, and both bounds meet. Else splitting goes on, and right answers are
+    bounded."""
+    network, total = forest.network, forest.question.total
+    care, short = Care(steps_for(network), peek=_PEEK), forest.truth is not None and network.n_ctx < _LIST_SHORT
+    few, narrow = fraction_of(total, _FEW), fraction_of(total, _NARROW)
+
+    def until(share: float) -> Budget:
+        return Budget(share * seconds - budget.used, budget.event)
+
     with one_blas_thread():
-        forest.grow(forest.pairs(), _FEW, care, budget, _SMALL)
-        enough = fraction_of(question.total, _NARROW)
-        forest.refine(care, Budget((_REFINING if upper else _ABOVE) * seconds - budget.used, budget.event), enough)
+        forest.grow(forest.pairs(), 1, care, budget)
+        if short:
+            forest.refine(care, until(_REFINING), narrow, most=few)
+            forest.decide(few, until(_REFINING))
+        forest.refine(care, until(_REFINING if upper else _ABOVE), narrow)
         if upper:
-            forest.bound_above(care, Budget(_ABOVE * seconds - budget.used, budget.event))
+            forest.bound_above(care, until(_ABOVE))
 
 
 def above(request: Request) -> Forest:
