@@ -1413,7 +1413,7 @@ class Walks:
                     if z is not None:
                         if ways[z] == len(own):  # as many slots as there are ways to one state
                             meter.spend(100 + 10 * len(after))
-                            meter.hold(2 + len(after) // 4, 0)
+                            meter.hold(2 + len(after), 0)
                             own.append([len(here)] * len(after))
                         own[ways[z]][z] = x
                         ways[z] += 1
@@ -1427,7 +1427,7 @@ class Walks:
         """Before each position and at the end, the largest sum to each live state. At the end there may be states without a way: they have
         less than any sum, half of `below` at the most."""
         below = 4 * self.least(harms)
-        self.meter.add(self.size + sum(map(len, harms)), below.bit_length())
+        self.meter.add(2 * self.size + sum(map(len, harms)), below.bit_length())
         found = [[0]]
         for row, (groups, slots) in zip(harms, self.steps, strict=True):
             best = [max((row[t] for t in ts if t in row), default=below) for ts in groups]
@@ -1548,7 +1548,8 @@ class BlockPair:
     def logits(self, x: Row) -> list[tuple[int, int]]:
         """Enclosures of the logits on one sequence, up to a positive factor."""
         T, rows, heads = self.T, [i * self.T.v + t for i, t in enumerate(x)], len(self.T.value)
-        T.meter.multiply(3 * heads * T.k * len(T.base[0]) + 3 * len(T.factor) * T.out, (T.bits + T.scale) // 2)
+        T.meter.multiply(2 * heads * T.k * len(T.base[0]), (T.bits + T.scale) // 2)
+        T.meter.add(2 * len(T.factor) * T.out, T.bits + T.scale)
         off = (heads + 1) * T.error << T.bits
         least, most = ([y << T.bits for y in T.base[self.q]] for _ in range(2))
         for low, high, value in zip(T.low, T.high, T.value, strict=True):
