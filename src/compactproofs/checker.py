@@ -292,6 +292,7 @@ def with_settings(tensors: dict[str, tuple[tuple[int, ...], bytes]], settings: J
         well_formed(norm is None or norm[0] in ("LN", "RMS"), f"{name} is not LN or RMS")
         present -= set() if norm is None else {name}
     well_formed(not present, f"tensors of parts that the settings say are absent: {sorted(present)}")
+    well_formed(act is None or {"mlp.W_in", "mlp.W_out"} <= set(tensors), "the settings say that there is an MLP; its tensors are absent")
     network = Network(tensors, divisor, (), settings)
     sizes = network.sizes()
     if rotary is not None:
@@ -1326,6 +1327,7 @@ def block_tables(network: Network, question: Question, factors: Factors, meter: 
     known = "several heads, norms before attention, norms at the end without an MLP, and ReLU MLPs without norms after attention"
     good = said["norm_2"] is None and not said["post_norm"] and (said["act"] is None or (relu and final is None))
     holds(good, f"this checker knows {known}")
+    holds(question.semantics == REAL, "float32 claims are about networks without biases and norms")
     d, heads, k, v, out = (sizes[name] for name in ("d_model", "n_heads", "n_ctx", "d_vocab", "d_vocab_out"))
 
     def bias(name: str, n: int) -> Exact:
@@ -1342,15 +1344,17 @@ def block_tables(network: Network, question: Question, factors: Factors, meter: 
     elif final is not None:
         w, (e, t) = (d if final[0] == "LN" else 1), dyadic(final[1])
         added, eps = sum_of(extra, bias("norm_final.bias", d).times(read, meter)), (e * w * w, t)
-        K = Exact([[w * (i == j) - (w > 1) for j in range(d)] for i in range(d)], 0)
+        meter.hold(d * d, 0)
+        meter.add(d * d, 0)
+        K = Exact([[w * (i == j) - (final[0] == "LN") for j in range(d)] for i in range(d)], 0)
         read, extra = read_behind_norm(read, final[0], W.get("norm_final.weight")).beside(K), Exact([[0] * (out + d)], 0)
     parts = [embedded(network, W, h, factors, meter) for h in range(heads)]
     found, scores = [sum_of(parts[0].stream.times(read, meter), extra)], []
     for part in parts:
         VO = part.W_V.times(part.W_O.times(read, meter), meter)
-        found.append(everywhere(part.carrier.times(VO, meter), part.place.times(VO, meter), v))
+        found.append(everywhere(part.carrier.times(VO, meter), part.place.times(VO, meter), v, meter))
         EQKE, EQKP = part.scores(meter)
-        scores.append(everywhere(EQKE.transposed(), EQKP.transposed(), v).transposed())
+        scores.append(everywhere(EQKE.transposed(), EQKP.transposed(), v, meter).transposed())
     finest = max(x.scale for x in found)
     whole = Exact([row for x in found for row in x.at(finest).rows], finest, max(x.at(finest).error for x in found)).rounded(TABLE_BITS)
     values = [whole.rows[v + h * k * v : v + (h + 1) * k * v] for h in range(heads)]
@@ -1367,8 +1371,11 @@ def block_tables(network: Network, question: Question, factors: Factors, meter: 
     return Block(out, k, v, whole.scale, bits, whole.error, low, high, values, whole.rows[:v], *fixed, question.masses, factors, meter)
 
 
-def everywhere(tokens: Exact, places: Exact, v: int) -> Exact:
+def everywhere(tokens: Exact, places: Exact, v: int, meter: Meter) -> Exact:
     """Row i v + t: what belongs to a token (or to it at a position already) and what its position adds."""
+    entries = len(places.rows) * v * len(places.rows[0])
+    meter.add(entries, tokens.bits + places.bits)
+    meter.hold(entries, tokens.bits + places.bits)
     finest = max(tokens.scale, places.scale)
     one, other = tokens.at(finest), places.at(finest)
     rows = [list(map(add, one.rows[(i * v + t) % len(one.rows)], row)) for i, row in enumerate(other.rows) for t in range(v)]
@@ -1384,6 +1391,7 @@ class Walks:
 
     def __init__(self, automaton: Automaton, masses: Rows, meter: Meter) -> None:
         meter.spend(len(masses) * sum(1000 + 500 * len(row) for row in automaton.moves))
+        self.meter = meter
         alike: dict[tuple[int, ...], Row] = {}
         for t in automaton.tokens:
             alike.setdefault(tuple(row.get(t, -1) for row in automaton.moves), []).append(t)
@@ -1399,13 +1407,16 @@ class Walks:
             slots: list[tuple[int, Row]] = []
             for g, (move, _) in enumerate(row):
                 own: Rows = []
+                ways = [0] * len(after)  # to each state
                 for x, s in enumerate(here):
                     z = after.get(move[s])
                     if z is not None:
-                        free = next((of for of in own if of[z] == len(here)), None)
-                        if free is None:
-                            own.append(free := [len(here)] * len(after))
-                        free[z] = x
+                        if ways[z] == len(own):  # as many slots as there are ways to one state
+                            meter.spend(100 + 10 * len(after))
+                            meter.hold(2 + len(after), 0)
+                            own.append([len(here)] * len(after))
+                        own[ways[z]][z] = x
+                        ways[z] += 1
                 slots += [(g, of) for of in own]
             self.steps.append(([ts for _, ts in row], slots))
             live = set(here)
@@ -1416,6 +1427,7 @@ class Walks:
         """Before each position and at the end, the largest sum to each live state. At the end there may be states without a way: they have
         less than any sum, half of `below` at the most."""
         below = 4 * self.least(harms)
+        self.meter.add(2 * self.size + sum(map(len, harms)), below.bit_length())
         found = [[0]]
         for row, (groups, slots) in zip(harms, self.steps, strict=True):
             best = [max((row[t] for t in ts if t in row), default=below) for ts in groups]
@@ -1441,6 +1453,7 @@ class Walks:
         if not self.size:
             return [{} for _ in harms]
         result, least = [], self.least(harms)
+        self.meter.add(2 * self.size + sum(map(len, harms)), least.bit_length())
         *before, last = self.forward(harms)
         after = [0 if x > least else 4 * least for x in last]
         for row, (groups, slots), here in zip(reversed(harms), reversed(self.steps), reversed(before), strict=True):
@@ -1482,6 +1495,7 @@ def read_hints(value: Json, T: Block, where: str) -> Hints:
     if typical is not None:
         places, *_ = found = items(typical, where + " typical", 1 + heads)
         rows = integers(places, 0, T.k * T.v - 1, where + " typical")
+        holds(len(rows) <= T.k * T.v, f"{where}: more places are typical than there are")
         weights = [integers(each, 0, 1 << 20, where + " typical", len(rows)) for each in found[1:]]
 
     def shared(each: Json) -> Row:
@@ -1534,6 +1548,8 @@ class BlockPair:
     def logits(self, x: Row) -> list[tuple[int, int]]:
         """Enclosures of the logits on one sequence, up to a positive factor."""
         T, rows, heads = self.T, [i * self.T.v + t for i, t in enumerate(x)], len(self.T.value)
+        T.meter.multiply(2 * heads * T.k * len(T.base[0]), (T.bits + T.scale) // 2)
+        T.meter.add(2 * len(T.factor) * T.out, T.bits + T.scale)
         off = (heads + 1) * T.error << T.bits
         least, most = ([y << T.bits for y in T.base[self.q]] for _ in range(2))
         for low, high, value in zip(T.low, T.high, T.value, strict=True):
@@ -1590,6 +1606,7 @@ class BlockLeaf:
             return
         if self.heads > 1:
             self.weights = [self.shares(low, high) for low, high in pair.attention]
+        self.hold_blends(len(self.T.factor))
         self.inputs = [self.linear(self.T.out + j) for j in range(len(self.T.factor))]
         self.T.meter.multiply((self.heads + 2) * len(self.inputs) * len(pair.rows), self.T.scale)
         for neuron, (constant, parts) in zip(hints.neurons, self.inputs, strict=True):
@@ -1601,6 +1618,10 @@ class BlockLeaf:
             for (about, rows), most in ends:
                 good = self.walks.largest(self.weighed((about - most + self.off, rows))) <= 0
                 holds(good, f"{where}: a neuron may leave its range")
+
+    def hold_blends(self, number: int) -> None:
+        """Memory for so many blends, for the moment."""
+        self.T.meter.hold(0, 0, number * self.heads * len(self.pair.rows) * (40 + self.T.harm_scale // 8))
 
     def shares(self, low: Row, high: Row) -> tuple[Row, Row]:
         """Bounds of a / Z over the sequences with the token there; 0 where there is none."""
@@ -1735,20 +1756,24 @@ class BlockLeaf:
             return self.pair.as_harms([0] * len(self.pair.rows))
         if term.kind == "spoiler":
             return self.weighed(self.difference(m, term.outputs[0]))
-        each = [self.weighed(self.difference(o, m)) for o in term.outputs]
-        pairs = list(zip(each, term.numbers, strict=True))
-        return [{t: max(w * h[i][t] for h, w in pairs) for t in row} for i, row in enumerate(each[0])]
+        most: Harms = []
+        for o, w in zip(term.outputs, term.numbers, strict=True):
+            rows = [{t: w * x for t, x in row.items()} for row in self.weighed(self.difference(o, m))]
+            both = zip(most, rows, strict=True)
+            most = [{t: max(x, row[t]) for t, x in known.items()} for known, row in both] if most else rows
+        return most
 
     def harmful_in(self, outputs: Row, _: Automaton) -> Row:
         """Those of which no walk shows that they never reach the label: several at once for the worst of them; a failure halves them."""
         if not outputs or self.hints is None:
             return outputs
+        self.hold_blends(len(outputs))
         return self.harmful_of({o: self.difference(o, self.pair.label.m) for o in outputs})
 
     def harmful_of(self, blends: dict[int, Blend]) -> Row:
         constants, parts = zip(*blends.values(), strict=True)
         worst = [list(map(max, *rows, rows[0])) for rows in zip(*parts, strict=True)]
-        self.T.meter.add(self.heads * len(blends) * len(self.pair.rows) + self.walks.size, self.T.scale)
+        self.T.meter.add(self.heads * len(blends) * len(self.pair.rows), self.T.scale)
         if self.walks.largest(self.weighed((max(constants), worst))) < 0:
             return []
         known, half = list(blends.items()), len(blends) // 2
