@@ -35,6 +35,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property, lru_cache, partial, reduce
 from itertools import repeat
 from math import gcd, isqrt, log10, prod
@@ -77,6 +78,8 @@ class Checked(NamedTuple):
     semantics: str | None = None
     assumptions: tuple[str, ...] = ()  # What was assumed in reading the model for this check.
     question_sha256: str | None = None
+    positions: tuple[Checked, ...] = ()  # Of a certificate about positions, what it says of each; the numbers above are of the weakest.
+    position: int | None = None
 
     @property
     def accepted(self) -> bool:
@@ -910,8 +913,10 @@ def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Met
         if g not in dead and g not in number:
             number[g] = len(number)
             frontier += moves[g]
-    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in number]
-    return Automaton(rows, [labels[state_of[g]] == m for g in number], 0) if rows else Automaton([{}], [False], 0)
+    order = sorted(number, key=state_of.__getitem__)
+    number = {g: x for x, g in enumerate(order)}
+    rows = [{t: number[z] for t, z in enumerate(moves[g]) if z in number} for g in order]
+    return Automaton(rows, [labels[state_of[g]] == m for g in order], number[group[start]]) if rows else Automaton([{}], [False], 0)
 
 
 # ---------------------------------------------------------------- masses, counts, walks; terms
@@ -1430,7 +1435,7 @@ class Walks:
         self.meter.add(2 * self.size + sum(map(len, harms)), below.bit_length())
         found = [[0]]
         for row, (groups, slots) in zip(harms, self.steps, strict=True):
-            best = [max((row[t] for t in ts if t in row), default=below) for ts in groups]
+            best = [row.get(ts[0], below) if len(ts) == 1 else max((row[t] for t in ts if t in row), default=below) for ts in groups]
             before = [*found[-1], below]
             ways = [[before[x] + y for x in of] for g, of in slots for y in (best[g],)]
             found.append(list(map(max, *ways)) if len(ways) > 1 else ways[0])
@@ -1609,15 +1614,14 @@ class BlockLeaf:
         self.hold_blends(len(self.T.factor))
         self.inputs = [self.linear(self.T.out + j) for j in range(len(self.T.factor))]
         self.T.meter.multiply((self.heads + 2) * len(self.inputs) * len(pair.rows), self.T.scale)
+        grid = self.T.scale + CENTRE_BITS
         for neuron, (constant, parts) in zip(hints.neurons, self.inputs, strict=True):
-            up, down = (constant, parts), (-constant, [[-x for x in row] for row in parts])
-            ends = [(down, 0)] if neuron.fixed == 1 else [(up, 0)] if neuron.fixed == 0 else []
+            up, down = (constant + self.off, parts), (self.off - constant, [[-x for x in row] for row in parts])
+            ends = [(down if neuron.fixed else up, 0)] if neuron.fixed is not None else []
             if neuron.fixed is None and neuron.shares is None:
-                grid = self.T.scale + CENTRE_BITS
                 ends = [(up, neuron.high << grid >> neuron.scale), (down, -neuron.low << grid >> neuron.scale)]
             for (about, rows), most in ends:
-                good = self.walks.largest(self.weighed((about - most + self.off, rows))) <= 0
-                holds(good, f"{where}: a neuron may leave its range")
+                holds(self.walks.largest(self.weighed((about - most, rows))) <= 0, f"{where}: a neuron may leave its range")
 
     def hold_blends(self, number: int) -> None:
         """Memory for so many blends, for the moment."""
@@ -1768,16 +1772,19 @@ class BlockLeaf:
         if not outputs or self.hints is None:
             return outputs
         self.hold_blends(len(outputs))
-        return self.harmful_of({o: self.difference(o, self.pair.label.m) for o in outputs})
+        return self.reaching({o: self.difference(o, self.pair.label.m) for o in outputs})
 
-    def harmful_of(self, blends: dict[int, Blend]) -> Row:
+    def reaching(self, blends: dict[int, Blend]) -> Row:
+        """The outputs whose blends no walk shows to be negative everywhere: several at once for the worst of them; a failure halves them."""
+        self.T.meter.add(self.heads * len(blends) * len(self.pair.rows), self.T.scale)
+        if self.heads == 1:  # averages of a constant are the constant
+            blends = {j: (0, [[constant + x for x in rows[0]]]) for j, (constant, rows) in blends.items()}
         constants, parts = zip(*blends.values(), strict=True)
         worst = [list(map(max, *rows, rows[0])) for rows in zip(*parts, strict=True)]
-        self.T.meter.add(self.heads * len(blends) * len(self.pair.rows), self.T.scale)
         if self.walks.largest(self.weighed((max(constants), worst))) < 0:
             return []
         known, half = list(blends.items()), len(blends) // 2
-        return list(blends) if len(blends) == 1 else self.harmful_of(dict(known[:half])) + self.harmful_of(dict(known[half:]))
+        return list(blends) if half == 0 else self.reaching(dict(known[:half])) + self.reaching(dict(known[half:]))
 
 
 def pair_of(label: Label, q: int) -> Pair | BlockPair:
@@ -1961,9 +1968,9 @@ def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Iterable[Harms],
 # ---------------------------------------------------------------- the certificate
 
 
-def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | None, Question]:
+def proven(certificate: Json, network: Network, work: int | Meter) -> tuple[int, int | None, Question]:
     """What a certificate proves about this network, whatever it claims: mass at least, mass at most, of which question."""
-    sizes, meter = network.sizes(), Meter(work)
+    sizes, meter = network.sizes(), Meter(work) if isinstance(work, int) else work
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
     T = (tables if is_affine(network) else block_tables)(network, question, read_factors(certificate["factors"], sizes), meter)
@@ -1977,9 +1984,37 @@ def proven(certificate: Json, network: Network, work: int) -> tuple[int, int | N
 
 
 def checked_claims(data: bytes, network: Network, work: int) -> Checked:
-    """The claims of a certificate about this network, if it proves them; raises with the reason otherwise."""
-    certificate = parse(data, "the certificate")
+    """The claims of a certificate about this network, if it proves them; raises with the reason otherwise.
+
+    A certificate about positions has a certificate for each: with causal attention, what is answered at a position is what the network
+    answers to the tokens up to it."""
+    certificate, meter = parse(data, "the certificate"), Meter(work)
     well_formed(isinstance(certificate, dict) and certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
+    if "positions" not in certificate:
+        return checked_claim(certificate, network, meter)
+    _, version, producer, model, positions, end = fields(certificate, "format version producer model positions end", "the certificate")
+    whole = version == VERSION and end == FORMAT and isinstance(producer, str)
+    well_formed(whole, f"a certificate about positions that is not of version {VERSION}, or does not end with its end marker")
+    check_model(model, network)
+    found: list[Checked] = []
+    for each in items(positions, "positions"):
+        well_formed(isinstance(each, dict) and isinstance(each.get("model"), dict), "a position has no certificate of its own")
+        length = integer(each["model"].get("n_ctx"), 1, network.sizes()["n_ctx"], "model.n_ctx")
+        last = -1 if not found else found[-1].position or 0
+        holds(length - 1 > last, "two certificates are about the same position, or they are not in order")
+        found.append(checked_claim(each, network.of_length(length), meter)._replace(position=length - 1, assumptions=()))
+    well_formed(bool(found), "a certificate about positions has none")
+    weakest = min(found, key=lambda x: Fraction(x.correct_at_least or 0, x.total or 1))
+    whole = sum(x.correct_at_least == x.total for x in found)
+    where = f"read at {len(found)} of {network.sizes()['n_ctx']} positions, at {whole} of them right on all inputs"
+    reason = f"{where}; at position {weakest.position}, the weakest, {weakest.reason}"
+    assumed = (*network.assumptions, "attention is causal: a position sees the tokens up to it")
+    return weakest._replace(reason=reason, assumptions=assumed, positions=tuple(found), question_sha256=None)
+
+
+def checked_claim(certificate: Json, network: Network, work: Meter) -> Checked:
+    """The claim of a certificate about one position, the last."""
+    well_formed(certificate.get("format") == FORMAT, f"not a certificate: its format is not {FORMAT}")
     version, again = certificate.get("version"), "Make it anew: 'compactproofs prove --certificate'"
     known = version == VERSION and type(version) is int
     well_formed(known, f"certificate of version {version!r:.40}; this checker knows version {VERSION}. {again}")

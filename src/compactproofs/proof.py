@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +18,6 @@ from compactproofs.version import __version__
 if TYPE_CHECKING:
     from compactproofs.certificates.certificate import Certificate
 
-
-NO_POSITIONS = "certificates about a position are being added, and cannot be written yet"
 """Why there is none."""
 
 
@@ -100,15 +99,25 @@ class Proof:
         """The proof written down for the stand-alone checker. Checking it once takes some time; it is kept."""
         return self.certify()
 
-    def certify(self, semantics: str = REAL) -> Certificate:
-        """A certificate about the real-number network, or (`float32-any-order`) about its float32 forward pass with a count of its own."""
+    def certify(self, semantics: str = REAL, work: int | None = None) -> Certificate:
+        """A certificate about the real-number network, or (`float32-any-order`) about its float32 forward pass with a count of its own.
+
+        `work` units of work, about a nanosecond each, are what a check of it may take; by default a minute's worth.
+        """
+        from compactproofs.certificates.positions import of_positions
+
+        whole = None if self.origin is None else self.origin.whole
+        return self._own(semantics, work) if whole is None else of_positions([self._own(semantics, work)], whole)
+
+    def _own(self, semantics: str, work: int | None) -> Certificate:
+        """The certificate about the network on the tokens up to the position, or on all of them."""
         from compactproofs.certificates.writer import certify
 
         if self.origin is None or self.status == "infeasible":
             raise CertificateError(f"there is no proof to certify: {self.reason or 'it was not made by prove'}")
-        if self.position is not None:
-            raise CertificateError(f"the answer is read at position {self.position}: {NO_POSITIONS}")
-        return certify(self.origin, self.correct_at_least, self.correct_at_most, self.ledger, semantics)
+        ways = self.total // self.origin.question.total
+        most = None if self.correct_at_most is None else self.correct_at_most // ways
+        return certify(self.origin, self.correct_at_least // ways, most, self.ledger, semantics, work)
 
     def as_json(self) -> dict[str, Any]:
         asked = {} if self.position is None else {"position": self.position}
@@ -142,6 +151,13 @@ class Proof:
         }
 
 
-def certify(proof: Proof, semantics: str = REAL) -> Certificate:
-    """A proof written down; the same as `proof.certify(semantics)`."""
-    return proof.certify(semantics)
+def certify(proof: Proof | Sequence[Proof], semantics: str = REAL, work: int | None = None) -> Certificate:
+    """A proof written down, the same as `proof.certify(semantics)`; or proofs about positions of one model, all in one certificate."""
+    from compactproofs.certificates.positions import of_positions
+
+    if isinstance(proof, Proof):
+        return proof.certify(semantics, work)
+    wholes = [each.origin.whole for each in proof if each.origin is not None and each.origin.whole is not None]
+    if len(wholes) != len(proof) or len({whole.sha256 for whole in wholes}) != 1:
+        raise CertificateError("several proofs have one certificate if they are about positions of one model")
+    return of_positions([each._own(semantics, work) for each in proof], wholes[0])

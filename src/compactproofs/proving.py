@@ -165,7 +165,7 @@ def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
         assumptions=assumptions,
         weights_sha256=weights.sha256,
         position=place.position,
-        origin=Origin(chosen, place.network, request.question, bound.make_ledger),
+        origin=Origin(chosen, place.network, request.question, bound.make_ledger, None if place.position is None else weights),
     )
 
 

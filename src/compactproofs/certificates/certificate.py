@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,23 +22,34 @@ class Certificate:
     """The JSON object of the format."""
 
     @property
+    def positions(self) -> tuple[Certificate, ...]:
+        """Of a certificate about positions, that of each; else none."""
+        return tuple(Certificate(each) for each in self.content.get("positions", ()))
+
+    @property
+    def _weakest(self) -> dict[str, Any]:
+        """The certificate itself, or that of the position with the smallest part that is right."""
+        found = min(self.positions, key=lambda each: Fraction(each.correct_at_least, each.total), default=self)
+        return found.content
+
+    @property
     def correct_at_least(self) -> int:
-        """The claim. It is what the checker finds; see docs/how-to/certify.md."""
-        return int(self.content["claim"]["correct_at_least"])
+        """The claim (of the weakest position). It is what the checker finds; see docs/how-to/certify.md."""
+        return int(self._weakest["claim"]["correct_at_least"])
 
     @property
     def correct_at_most(self) -> int | None:
-        most = self.content["claim"]["correct_at_most"]
+        most = self._weakest["claim"]["correct_at_most"]
         return None if most is None else int(most)
 
     @property
     def total(self) -> int:
-        return int(self.content["claim"]["total"])
+        return int(self._weakest["claim"]["total"])
 
     @property
     def semantics(self) -> str:
         """`real` or `float32-any-order`."""
-        return str(self.content["question"]["semantics"])
+        return str(self._weakest["question"]["semantics"])
 
     @cached_property
     def data(self) -> bytes:

@@ -14,6 +14,7 @@ from compactproofs.arrays.rounding import round_up
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.checking import network
 from compactproofs.certificates.encode import encoded, encoded_question
+from compactproofs.certificates.hints import certifiable_block
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
 from compactproofs.ledger.ledger import Ledger
@@ -30,16 +31,21 @@ from compactproofs.version import __version__
 NO_FLOAT32 = "float32 claims are about networks of one head without biases and norms: with them, the forward pass takes other steps"
 """Why there is none."""
 
+_NANOSECONDS = 250
+"""Of a product of integers in the checker, with all that is done besides."""
 _SECONDS = 60.0
 """For proofs that stand in for one without a ledger that can be written down, and for the referee."""
 
 
-def certify(origin: Origin, at_least: int, at_most: int | None, own: Ledger | None, semantics: str = REAL) -> Certificate:
+def certify(
+    origin: Origin, at_least: int, at_most: int | None, own: Ledger | None, semantics: str = REAL, work: int | None = None
+) -> Certificate:
     """Write down what has been proven; `own` is the ledger of the proof, if it has one.
 
     The certificate claims just what the checker finds in it. That is at least what was proven, else it is an alarm; for a strategy without
     a ledger of its own (the paper's) a threshold proof stands in that proves at least as much. For `float32-any-order`, a claim about the
-    float32 forward pass, the strategy is run again with a margin, and the claim is its own.
+    float32 forward pass, the strategy is run again with a margin, and the claim is its own. A check of whole blocks that would take longer
+    than `work` units is refused with an estimate.
     """
     require_semantics(semantics)
     strategy, weights, task, masses = origin.strategy, origin.weights, origin.question.task, origin.question.masses
@@ -51,6 +57,8 @@ def certify(origin: Origin, at_least: int, at_most: int | None, own: Ledger | No
             raise CertificateError(NO_FLOAT32)
         question = Question(task, masses, float32_margin(weights, task), FLOAT32)
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
+    if own is not None:
+        require_work(weights, sum(len(part.leaves) for part in (*own.lower, *(own.upper or ()))), work)
     asked = None if masses is None else Question(task, masses)
     ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=asked), own)
     return _first(ledgers, weights, strategy, at_least, at_most)
@@ -116,12 +124,7 @@ def _content(ledger: Ledger, weights: Model, strategy: AbstractStrategy, raw: ch
         "version": checker.VERSION,
         "producer": f"compactproofs {__version__}, {strategy.label}",
         "question": written["question"],
-        "model": {
-            **{name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")},
-            "score_divisor_squared": raw.divisor,
-            "weights_sha256": weights.sha256,
-            "assumptions": list(weights.assumptions),
-        },
+        "model": about_model(weights, raw),
         "claim": {
             "correct_at_least": str(at_least),
             "correct_at_most": None if at_most is None else str(at_most),
@@ -129,6 +132,31 @@ def _content(ledger: Ledger, weights: Model, strategy: AbstractStrategy, raw: ch
         },
         **{name: written[name] for name in ("factors", "lower", "upper")},
         "end": checker.FORMAT,
+    }
+
+
+def require_work(weights: Model, leaves: int, work: int | None) -> None:
+    """Raise if checking so many leaves of a whole block would take more work than allowed, with an estimate; or if it is none that the
+    checker knows."""
+    block, most = certifiable_block(weights), checker.MOST_WORK if work is None else work
+    if block is None or block.mlp is None:
+        return
+    products = 4 * leaves * block.n_ctx * block.d_vocab * block.n_heads * block.d_mlp
+    if products * _NANOSECONDS > most:
+        raise CertificateError(
+            f"no certificate: checking {leaves} leaves with {block.d_mlp} neurons takes about {products:.1e} products of integers, "
+            f"{products * _NANOSECONDS / 1e9:.0f} s in Python. If that is all right, allow it: --work {2 * products * _NANOSECONDS} "
+            "(in Python certify(work=...))"
+        )
+
+
+def about_model(weights: Model, raw: checker.Network) -> dict[str, Any]:
+    """The field `model`."""
+    return {
+        **{name: getattr(weights, name) for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")},
+        "score_divisor_squared": raw.divisor,
+        "weights_sha256": weights.sha256,
+        "assumptions": list(weights.assumptions),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from compactproofs.cli.output import (
     Output,
     inputs_of,
 )
+
+if TYPE_CHECKING:
+    from compactproofs.checker import Checked
 
 
 def check(
@@ -54,7 +57,20 @@ def check(
             "semantics": checked.semantics,
             "question_sha256": checked.question_sha256,
             "assumptions": list(checked.assumptions),
+            **({"positions": [_position(each) for each in checked.positions]} if checked.positions else {}),
             "seconds": elapsed,
         }
     )
     raise typer.Exit(checked.verdict.value)
+
+
+def _position(checked: Checked) -> dict[str, str | int | None]:
+    """What a certificate about positions says of one."""
+    most = checked.correct_at_most
+    return {
+        "position": checked.position,
+        "correct_at_least": str(checked.correct_at_least),
+        "correct_at_most": None if most is None else str(most),
+        "total": str(checked.total),
+        "question_sha256": checked.question_sha256,
+    }

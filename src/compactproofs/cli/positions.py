@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compactproofs.cli.output import Output
-from compactproofs.errors import CertificateError, TaskError
+from compactproofs.errors import TaskError
 
 if TYPE_CHECKING:
     from compactproofs.positions import Position
@@ -29,14 +29,6 @@ def position_of(text: str) -> Position:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise TaskError(f"--position {text:.40}: expected last, every or a number from 0")
     return int(text)
-
-
-def require_no_certificate(position: Position, certificate: str | None) -> None:
-    """Raise if certificates of positions were asked for."""
-    from compactproofs.proof import NO_POSITIONS
-
-    if position != "last" and certificate is not None:
-        raise CertificateError(f"--certificate with --position {position}: {NO_POSITIONS}")
 
 
 def show_every(output: Output, proofs: Sequence[Proof], positions: int) -> None:

@@ -28,7 +28,7 @@ from compactproofs.cli.output import (
     require_variant_of_use,
     tokens_of,
 )
-from compactproofs.cli.positions import PositionOption, position_of, require_no_certificate, show_every
+from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ def prove(
             "--semantics", help="What the certificate is about: real, or float32-any-order (a second count, under an error model)."
         ),
     ] = "real",
+    work: Annotated[
+        int | None,
+        typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
+    ] = None,
     task: TaskOption = "max",
     position: PositionOption = "last",
     n_heads: HeadsOption = None,
@@ -85,7 +89,7 @@ def prove(
     theorem for each position, and --seconds is for all of them together.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
-    from compactproofs.certificates.writer import NO_FLOAT32
+    from compactproofs.certificates.writer import NO_FLOAT32, require_work
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
     from compactproofs.proving import prove_many
@@ -93,13 +97,14 @@ def prove(
 
     require_seconds(seconds)
     where = position_of(position)
-    require_no_certificate(where, certificate)
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
     places = readings(weights, problem, where)
     place = _place(output, certificate, semantics, chosen)
+    if place is not None:
+        require_work(places[-1].network, sum(len(problem.label_automaton(label).tokens) for label in problem.labels), work)
     if semantics != "real" and weights.rewritten:
         raise CertificateError(f"--semantics {semantics}: {NO_FLOAT32}")
     if max_flops is not None:
@@ -130,8 +135,11 @@ def prove(
     if output.for_people and len(proofs) > 1 and where != "every":
         _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
-        for proof, result in zip(proofs, results, strict=True):
-            result["certificate"] = _write(output, proof, place, semantics)
+        for label in dict.fromkeys(proof.label for proof in proofs):
+            own = [(proof, result) for proof, result in zip(proofs, results, strict=True) if proof.label == label]
+            written = _write(output, [proof for proof, _ in own], place, semantics, work)
+            for _, result in own:
+                result["certificate"] = written
     output.result(results)
 
 
@@ -157,10 +165,13 @@ def _place(output: Output, certificate: str | None, semantics: str, chosen: list
     return places
 
 
-def _write(output: Output, proof: Proof, place: Destination | Places, semantics: str) -> dict[str, Any]:
-    """Write one certificate; with several, a proof that has none is listed with the reason."""
+def _write(output: Output, proofs: list[Proof], place: Destination | Places, semantics: str, work: int | None) -> dict[str, Any]:
+    """Write the certificate of one strategy, for all its positions; of several strategies, one that has none is listed with the reason."""
+    from compactproofs.proof import certify
+
+    proof = proofs[0]
     try:
-        certificate = proof.certificate if semantics == "real" else proof.certify(semantics)
+        certificate = certify(proof if proof.position is None else proofs, semantics, work)
     except CertificateError as error:
         if isinstance(place, Destination):
             raise
@@ -171,8 +182,10 @@ def _write(output: Output, proof: Proof, place: Destination | Places, semantics:
     place.write(certificate.data)
     at_least = certificate.correct_at_least
     share = f"at least {at_least} of {certificate.total} sequences ({at_least / certificate.total:.6f})"
+    if certificate.positions:
+        share = f"{len(certificate.positions)} positions, at the weakest {share}"
     output.say(f"certificate {place.path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
-    if semantics == "real" and at_least < proof.correct_at_least:
+    if semantics == "real" and proof.position is None and at_least < proof.correct_at_least:
         output.say(f"  (the proof has {proof.correct_at_least}: the certificate counts in coarser integers)")
     most = certificate.correct_at_most
     return {

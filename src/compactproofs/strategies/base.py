@@ -188,3 +188,5 @@ class Origin:
     weights: Model
     question: Question
     make_ledger: Callable[[], Ledger] | None
+    whole: Model | None = None
+    """The model, where the answer is read at a position: `weights` is then the network on the tokens up to it."""
