@@ -1775,7 +1775,7 @@ class BlockLeaf:
         return self.reaching({o: self.difference(o, self.pair.label.m) for o in outputs})
 
     def reaching(self, blends: dict[int, Blend]) -> Row:
-        """The outputs whose blends no walk shows to be negative everywhere: several at once for the worst of them; a failure halves them."""
+        """The outputs whose blends no walk shows to be negative: several at once for the worst of them; a failure halves them."""
         self.T.meter.add(self.heads * len(blends) * len(self.pair.rows), self.T.scale)
         if self.heads == 1:  # averages of a constant are the constant
             blends = {j: (0, [[constant + x for x in rows[0]]]) for j, (constant, rows) in blends.items()}
