@@ -1,5 +1,6 @@
 """What the checker computes about whole blocks, against every sequence of tiny ones; `module` is the checker, or a wrong one."""
 
+import json
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from flint import arb, ctx
 import blocks
 import network_oracle
 from blocks import K, block_of
+from compactproofs import checker
 from compactproofs.certificates.checking import network as raw_network
 from compactproofs.certificates.encode import encoded_question
 from compactproofs.model.network import Mlp
@@ -39,7 +41,7 @@ def whole(seed, **parts):
         return rng.integers(-2, 3, tensor.shape).astype(np.float32)
 
     tensors = {name: draw(tensor) for name, tensor in network.tensors.items() if "." not in name}
-    tensors["W_U"][:, 5], tensors["b_U"] = tensors["W_U"][:, 4], np.array([-9, -9, -9, -9, 9, 9], np.float32)
+    tensors["W_U"][:, 5], tensors["b_U"] = tensors["W_U"][:, 4], np.array([-99, -99, -99, -99, 99, 99], np.float32)
     old = network.mlp
     mlp = None if old is None else Mlp(draw(old.W_in), draw(old.W_out), old.act, draw(old.b_in), draw(old.b_out))
     return replace(network, norm_1=None, mlp=mlp, **tensors)
@@ -63,13 +65,14 @@ NETWORKS = {
     "whole numbers, MLP": whole(3, act="relu"),
     "whole numbers, two heads, MLP": whole(4, heads=2, act="relu"),
     "whole numbers, no values": without_values(whole(5, heads=2)),
+    "whole numbers, no values, final LN": without_values(whole(6, heads=2, final="LN", eps=0.0)),
 }
 NEARLY = Fraction(1, 1 << 250)  # The truth is known so well.
 BITS = (
     {"TABLE_BITS": 9, "LINE_BITS": 5, "NORM_BITS": 24},
     {},
     {"CENTRE_BITS": 0, "LINE_BITS": 2, "NORM_BITS": 12, "TABLE_BITS": 2000},
-    {"TABLE_BITS": 4},
+    {"TABLE_BITS": 4, "CENTRE_BITS": 0},
 )
 """Constants of the checker: any are sound, and where numbers are rounded much, a forgotten error shows."""
 
@@ -114,6 +117,26 @@ def scene(module, network, m, masses=None):
     question = module.read_question(asked, sizes["d_vocab"], sizes["n_ctx"], meter)
     T = module.block_tables(raw, question, module.read_factors(None, sizes), meter)
     return T, module.Label(T, question.automata[m], m)
+
+
+def bare(network, lower, claim=0, upper=None, most=None):
+    """A certificate of its own about a network, and the verdict on it."""
+    raw, question = raw_network(network), Question(MaxOfK(network.n_ctx, network.d_vocab))
+    sizes = {name: raw.sizes()[name] for name in ("d_vocab", "d_vocab_out", "d_model", "d_head", "n_ctx")}
+    most = most if upper is None else str(question.total if most is None else most)
+    content = {
+        "format": checker.FORMAT,
+        "version": checker.VERSION,
+        "producer": "",
+        "question": encoded_question(question),
+        "model": {**sizes, "score_divisor_squared": raw.divisor, "weights_sha256": raw.sha256(), "assumptions": []},
+        "claim": {"correct_at_least": str(claim), "correct_at_most": most, "total": str(question.total)},
+        "factors": None,
+        "lower": lower,
+        "upper": upper,
+        "end": checker.FORMAT,
+    }
+    return content, checker.check(json.dumps(content).encode(), raw)
 
 
 def leaves(automaton, rng, number=2):
