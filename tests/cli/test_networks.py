@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import blocks
 import compactproofs as cp
 import network_oracle
 import networks
@@ -61,12 +63,13 @@ def test_fixed_tokens_that_cannot_be(saved, words, message):
 def test_what_no_bound_is_about_is_infeasible_and_brute_force_is_exact(tmp_path):
     network = networks.random_network(0, **networks.BLOCKS["two heads"])
     cp.save(network, tmp_path / "heads.safetensors")
-    names = ("threshold-best", "brute-force", "cubic")
+    names = ("threshold-best", "threshold-cubic", "brute-force", "cubic")
     given = [word for name in names for word in ("--strategy", name)]
     proofs = {p["strategy"]: p for p in json.loads(inside("prove", tmp_path / "heads.safetensors", *given, "--json", "-").stdout)}
-    assert proofs["threshold-best"]["status"] == proofs["cubic"]["status"] == "infeasible"
-    assert "2 heads" in proofs["threshold-best"]["reason"]
-    assert proofs["brute-force"]["correct_at_least"] == str(network_oracle.count_correct(network))
+    assert proofs["threshold-cubic"]["status"] == proofs["cubic"]["status"] == "infeasible"
+    assert "2 heads" in proofs["threshold-cubic"]["reason"]
+    true = str(network_oracle.count_correct(network))
+    assert proofs["brute-force"]["correct_at_least"] == proofs["threshold-best"]["correct_at_least"] == true
     assert "none of these strategies" in refused("prove", tmp_path / "heads.safetensors", "--strategy", "cubic", "--max-flops", "1e9")
 
 
@@ -89,7 +92,7 @@ def test_a_sweep_and_a_report_of_networks(saved, tmp_path):
     assert data["failed"] == 0 and data["done"] == 2
     with cp.open_results(tmp_path / "out") as results:
         rows = results.sql("SELECT model, label, status FROM results ORDER BY ALL").fetchall()
-    assert ("mlp.safetensors", "threshold-quartic", "infeasible") in rows and ("norm.safetensors", "threshold-quartic", "proven") in rows
+    assert {("mlp.safetensors", "threshold-quartic", "proven"), ("norm.safetensors", "threshold-quartic", "proven")} <= set(rows)
     inside("report", folder / "norm.safetensors", "--out", tmp_path / "page.html", "--seconds", 5)
     page = (tmp_path / "page.html").read_text()
     assert "norm LN before attention" in page and "thin crosses" not in page
@@ -104,3 +107,36 @@ def test_train_and_prove_with_a_bos(tmp_path):
     assert "--prefix and --suffix" in refused("prove", tmp_path / "bos.safetensors")
     (proof,) = json.loads(inside("prove", tmp_path / "bos.safetensors", "--prefix", "5", "--upper", "--json", "-").stdout)
     assert proof["total"] == "25" and proof["correct_at_least"] == proof["correct_at_most"]
+
+
+def test_certificates_of_whole_blocks(tmp_path):
+    """A block that the checker knows, one that it does not, and one that is wide."""
+    network = blocks.tiny_block(0, "two heads, final LN")
+    cp.save(network, tmp_path / "heads.safetensors")
+    place = tmp_path / "heads.cert.json"
+    (proof,) = json.loads(run("prove", tmp_path / "heads.safetensors", "--upper", "--certificate", place, "--json", "-").stdout)
+    true = network_oracle.count_correct(network)
+    assert (proof["correct_at_least"], proof["correct_at_most"]) == (str(true), str(true))
+    alone = subprocess.run(
+        [sys.executable, "-m", "compactproofs.checker", place, tmp_path / "heads.safetensors"], capture_output=True, text=True
+    )
+    assert alone.returncode == 0 and f"at least {true} and at most {true} of 125" in alone.stdout
+    cp.save(blocks.tiny_block(0, "LN, GELU"), tmp_path / "gelu.safetensors")
+    said = refused("prove", tmp_path / "gelu.safetensors", "--certificate", tmp_path / "gelu.cert.json")
+    assert "does not know a norm before the MLP and an MLP and a final norm and neurons other than ReLU" in said
+    said = refused("prove", "max-of-4-mlp", "--certificate", tmp_path / "wide.cert.json")
+    assert "neurons takes about" in said and "--work" in said
+
+
+def test_a_certificate_of_every_position(tmp_path):
+    network = replace(blocks.tiny_block(0, "MLP"), causal=True)
+    cp.save(network, tmp_path / "mlp.safetensors")
+    place, given = tmp_path / "every.cert.json", ("--task", "sign-of-sum", "--position", "every", "--json", "-")
+    proofs = json.loads(inside("prove", tmp_path / "mlp.safetensors", "--upper", "--certificate", place, *given).stdout)
+    checked = json.loads(inside("check", place, tmp_path / "mlp.safetensors", "--json", "-").stdout)
+    assert checked["verdict"] == "accepted" and "attention is causal" in checked["assumptions"][-1]
+    for p, (proof, found) in enumerate(zip(proofs, checked["positions"], strict=True)):
+        assert found["position"] == p and int(found["total"]) == 5 ** (p + 1)
+        ways = 5 ** (2 - p)
+        counts = int(found["correct_at_least"]) * ways, int(found["correct_at_most"]) * ways
+        assert counts == (int(proof["correct_at_least"]), int(proof["correct_at_most"]))

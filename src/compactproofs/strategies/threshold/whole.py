@@ -38,6 +38,8 @@ _NARROW = 1e-9
 """Refinement ends when the bounds on accuracy are so close."""
 _FEW = 0.009
 """Which part of all sequences may be decided one by one."""
+_ALWAYS = 4096
+"""So many may be decided whatever part that is."""
 _PEEK = 512
 """If so few sequences of a leaf may fail, the search looks how many do."""
 _REFINING, _ABOVE = 0.75, 0.9
@@ -96,7 +98,7 @@ def search(forest: Forest, budget: Budget, seconds: float, *, upper: bool) -> No
     bounded."""
     network, total = forest.network, forest.question.total
     care, short = Care(steps_for(network), peek=_PEEK), forest.truth is not None and network.n_ctx < _LIST_SHORT
-    few, narrow = fraction_of(total, _FEW), fraction_of(total, _NARROW)
+    few, narrow = max(fraction_of(total, _FEW), _ALWAYS), fraction_of(total, _NARROW)
 
     def until(share: float) -> Budget:
         return Budget(share * seconds - budget.used, budget.event)
