@@ -22,6 +22,7 @@ import numpy as np
 import compactproofs as cp
 from compactproofs import checker
 from compactproofs.model.files import save
+from compactproofs.model.network import Activation, Mlp, Network, Norm, NormKind
 
 STRATEGIES = (
     "cubic subcubic threshold-cubic threshold-cubic-pooled threshold-quadratic-pooled threshold-blocks "
@@ -47,6 +48,32 @@ def seeds(folder):
             if name in ("cubic", "threshold-cubic-pooled"):
                 certificate = cp.prove(weights, name).certify("float32-any-order")
                 found.append((certificate.data, certificate.content, model, correct))
+    return found + block_seeds(folder)
+
+
+def block_seeds(folder):
+    """The same of whole blocks: two heads, a ReLU MLP, a final norm with a bias."""
+    found, (v, k, d, h) = [], (3, 2, 2, 1)
+    for seed, (heads, neurons, norm) in enumerate([(2, 0, False), (1, 2, False), (2, 2, False), (1, 0, True), (2, 0, True)]):
+        rng = np.random.default_rng(seed)
+        shapes = {
+            "W_E": (v, d),
+            "W_pos": (k, d),
+            **{f"W_{x}": (heads, d, h) for x in "QKV"},
+            "W_O": (heads, h, d),
+            "W_U": (d, v),
+            "b_U": (v,),
+        }
+        tensors = {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+        W_in, W_out = rng.normal(size=(d, neurons)).astype("float32"), rng.normal(size=(neurons, d)).astype("float32")
+        mlp, final = Mlp(W_in, W_out, Activation.RELU) if neurons else None, Norm(NormKind.LN, 1e-5) if norm else None
+        network = Network(**tensors, n_ctx=k, mlp=mlp, norm_final=final)
+        path = f"{folder}/block{seed}.safetensors"
+        save(network, path)
+        model = Path(path).read_bytes()
+        for name in ("threshold-quartic", "threshold-best"):
+            certificate = cp.prove(network, name, upper=True).certificate
+            found.append((certificate.data, certificate.content, model, cp.accuracy(network).correct))
     return found
 
 

@@ -2,7 +2,7 @@
 
     python tests/corpus/make_corpus.py
 
-Everything is derived from three tiny models, so the whole corpus can be read and made again at any time. `expected.json` says for each
+Everything is derived from a few tiny models, so the whole corpus can be read and made again at any time. `expected.json` says for each
 certificate which model it is checked against, the verdict, and words that the reason must contain.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import compactproofs as cp
+from blocks import tiny_block
 from compactproofs import checker
 from compactproofs.certificates.checking import network
 from compactproofs.certificates.encode import encoded_question
@@ -175,7 +176,62 @@ def with_true_hash(content, *changes):
 
 def place_of(content, side, wanted):
     """The path of the first leaf that is wanted."""
-    return next(f"{side}.{i}.tree" for i, part in enumerate(content[side]) if "token" not in part["tree"] and wanted(part, part["tree"]))
+    plain = [(i, part) for i, part in enumerate(content[side]) if part["tree"] is not None and "token" not in part["tree"]]
+    return next(f"{side}.{i}.tree" for i, part in plain if wanted(part, part["tree"]))
+
+
+def whole_blocks(corpus):
+    """Blocks of several heads, neurons and final norms: hints of leaves, and what may be wrong with them."""
+    found = {name: cp.prove(block, "threshold-best", upper=True).certificate.content for name, block in BLOCKS.items()}
+
+    def attack(verdict, name, block, side, change, reason):
+        """One part with a leaf that is changed, and a claim that anything proves."""
+        part = found[block]["lower"][int(place_of(found[block], "lower", lambda _, leaf: leaf["hints"] and leaf["terms"]).split(".")[1])]
+        if side == "upper":  # provers list instead
+            term = {name: part["tree"]["terms"][0][name] for name in ("step", "depth", "offsets")}
+            spoiler = {**term, "spoiler": part["tree"]["terms"][0]["joint"][0]}
+            part = {**part, "tree": {"terms": [spoiler], "listed": [], "hints": part["tree"]["hints"]}}
+        few = {**found[block], "lower": [], "upper": None, side: [part]}
+        claim = {**few["claim"], "correct_at_least": "0", "correct_at_most": None if side == "lower" else few["claim"]["total"]}
+        where, value = change
+        corpus.add(verdict, f"{block}-{name}", changed({**few, "claim": claim}, (f"{side}.0.tree.hints{where}", value)), block, reason)
+
+    for name, content in found.items():
+        corpus.add("accepted", name, content, name, "over the real numbers")
+    for name in ("block-heads", "block-mlp"):
+        claimed = {
+            "one-more-claimed": ("correct_at_least", 1, "less than the"),
+            "one-less-at-most": ("correct_at_most", -1, "more than the"),
+        }
+        for attacked, (bound, by, reason) in claimed.items():
+            other = changed(found[name], (f"claim.{bound}", str(int(found[name]["claim"][bound]) + by)))
+            corpus.add("rejected", f"{name}-{attacked}", other, name, reason)
+    for name, block, side, change, reason in (
+        ("shares-above-one", "block-norm", "lower", (".shares", [40000, 40000]), "add up to more than 1"),
+        ("share-zero", "block-norm", "lower", (".shares", [0, 1]), "out of range"),
+        ("neurons-all-on", "block-mlp", "lower", (".neurons", [1] * 7), "may leave its range"),
+        ("neurons-all-off", "block-mlp", "upper", (".neurons", [0] * 7), "may leave its range"),
+        ("spoiler-without-hints", "block-mlp", "upper", ("", None), "has no hints"),
+        ("place-beyond-the-vocabulary", "block-heads", "lower", (".typical.0.0", 15), "out of range"),
+        ("negative-weight-of-a-place", "block-heads", "lower", (".typical.1.0", -1), "out of range"),
+    ):
+        attack("rejected", name, block, side, change, reason)
+    for name, block, change, reason in (
+        ("neurons-of-no-mlp", "block-heads", (".neurons", [1]), "expected 0"),
+        ("too-few-neurons", "block-mlp", (".neurons", [1]), "expected 7"),
+        ("share-of-one-head", "block-norm", (".shares", [1]), "expected 2"),
+        ("typical-of-one-head", "block-heads", (".typical", lambda x: x[:2]), "expected 3"),
+        ("hints-without-neurons", "block-mlp", ("", {"typical": None, "shares": None}), "fields"),
+    ):
+        attack("malformed", name, block, "lower", change, reason)
+    asked = asking(found["block-heads"], cp.Question(TASK, semantics="float32-any-order"))
+    corpus.add(
+        "rejected",
+        "block-heads-float32",
+        changed(asked, ("claim.correct_at_most", None), ("upper", None), ("lower", lambda x: x[:1])),
+        "block-heads",
+        "float32",
+    )
 
 
 def rejected(corpus, valid):
@@ -490,6 +546,8 @@ def models():
     folder = HERE / "models"
     save(WEIGHTS, folder / "a.safetensors")
     save(mostly_right(5), folder / "b.safetensors")
+    for name, block in BLOCKS.items():
+        save(block, folder / f"{name}.safetensors")
     save(mostly_right(2, v=4, k=2), folder / "small.safetensors")
     data = (folder / "a.safetensors").read_bytes()
     length = struct.unpack("<Q", data[:8])[0]
@@ -526,6 +584,11 @@ def models():
 
 
 WEIGHTS = mostly_right(4)
+BLOCKS = {
+    "block-heads": tiny_block(1, "two heads"),
+    "block-norm": tiny_block(1, "two heads, final LN", harder=True),
+    "block-mlp": tiny_block(1, "MLP", harder=True),
+}
 TASK, OTHER_TASK = MaxOfK(3, 5), Named("minimum", 3, 5)
 SEQUENCES = list(product(range(5), repeat=3))
 
@@ -536,6 +599,7 @@ def main():
     valid = accepted(corpus)
     rejected(corpus, valid)
     malformed(corpus, valid)
+    whole_blocks(corpus)
     corpus.close()
 
 

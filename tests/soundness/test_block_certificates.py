@@ -80,7 +80,9 @@ def mutate(rng, content, T):
     leaves = [leaf for leaf in json_leaves(part) if leaf["hints"] is not None] or list(json_leaves(part))
     leaf = rng.choice(leaves) if leaves else {"terms": [], "listed": [], "hints": None}
     hints, terms = leaf["hints"], leaf["terms"]
-    kind = rng.choice("hints neuron queries outputs weights grid listed hints-of-another none spoiler label tree typical terms".split())
+    kind = rng.choice(
+        "hints neuron queries outputs weights grid listed hints-of-another none spoiler label tree typical terms spoiler spoiler".split()
+    )
     if kind == "hints":
         leaf["hints"] = some_hints(rng, T, [], rng.randrange(9))
     elif kind == "neuron" and hints and hints["neurons"]:
@@ -106,8 +108,14 @@ def mutate(rng, content, T):
         leaf["hints"] = rng.choice([each["hints"] for p in content["lower"] + content["upper"] for each in json_leaves(p)] or [None])
     elif kind == "none":
         leaf["hints"] = None
-    elif kind == "spoiler" and terms and "spoiler" in terms[0]:
-        terms[0]["spoiler"] = rng.randrange(T.out)
+    elif kind == "spoiler":  # provers list instead
+        known = [(p, each) for p in content["lower"] for each in json_leaves(p) if each["terms"] and each["hints"]]
+        if known:
+            like, of = rng.choice(known)
+            grid = {name: of["terms"][0][name] for name in ("step", "depth", "offsets")}
+            given = of["hints"] if rng.random() < 0.7 else some_hints(rng, T, [], rng.randrange(9))
+            tree = {"terms": [{"spoiler": rng.randrange(T.out), **grid}], "listed": [], "hints": given}
+            content["upper"] = [{**like, "tree": tree}]
     elif kind == "label":
         part["label"] = rng.randrange(T.out)
     elif kind == "tree" and part["tree"] is not None:
