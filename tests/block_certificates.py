@@ -303,6 +303,8 @@ def check_walks(module, seed):
     assert not sums or (max(sums.values()) < 0) == (walks.largest(harms) < 0)
     if sums:
         assert max(walks.forward(harms)[-1]) == max(sums.values())
+    if walks.size:
+        assert walks.packed(harms) == max(sums.values(), default=-1)
     through = walks.through(harms)
     for i, row in enumerate(through):
         expected = {t: max(s for x, s in sums.items() if x[i] == t) for t in {x[i] for x in sums}}

@@ -1005,6 +1005,7 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
     return found << sum(exponents)
 
 
+@lru_cache(1024)
 def ones(digits: int, width: int) -> int:
     """1 in every digit: a geometric series."""
     return ((1 << digits * width) - 1) // ((1 << width) - 1)
@@ -1387,6 +1388,17 @@ def everywhere(tokens: Exact, places: Exact, v: int, meter: Meter) -> Exact:
     return Exact(rows, finest, one.error + other.error)
 
 
+def consecutive(numbers: Row, none: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of consecutive numbers other than `none`: the first of them, where it stands, and how many there are."""
+    begin = None
+    for x, number in enumerate([*numbers, none]):
+        if begin is not None and (number == none or number != numbers[x - 1] + 1):
+            yield numbers[begin], begin, x - begin
+            begin = None
+        if begin is None and number != none:
+            begin = x
+
+
 class Walks:
     """The largest sums along the accepted sequences that have a mass, by positions and states.
 
@@ -1406,6 +1418,7 @@ class Walks:
             reached.append({move[s] for move, _ in row for s in reached[-1]} - {-1})
         live = {s for s in reached.pop() if automaton.accepting[s]}
         self.steps: list[tuple[Rows, list[tuple[int, Row]]]] = []
+        self.runs: list[list[tuple[int, int, int, int]]] = []
         for row in reversed(steps):
             after, here = {z: x for x, z in enumerate(sorted(live))}, sorted(reached.pop())
             here = [s for s in here if any(move[s] in after for move, _ in row)]
@@ -1424,9 +1437,12 @@ class Walks:
                         ways[z] += 1
                 slots += [(g, of) for of in own]
             self.steps.append(([ts for _, ts in row], slots))
+            self.runs.append([(g, *run) for g, of in slots for run in consecutive(of, len(here))])
             live = set(here)
         self.steps.reverse()
+        self.runs.reverse()
         self.size = sum(len(of) for _, slots in self.steps for _, of in slots) if live else 0
+        self.regular = 8 * sum(map(len, self.runs)) < self.size
 
     def forward(self, harms: Harms) -> Rows:
         """Before each position and at the end, the largest sum to each live state. At the end there may be states without a way: they have
@@ -1450,8 +1466,30 @@ class Walks:
         if not self.size:
             return -1
         spare = max(max(max(map(abs, row.values())) for row in harms).bit_length() - WALK_BITS, 0)
-        rounded = max(self.forward([{t: -(-x >> spare) for t, x in row.items()} for row in harms])[-1])
-        return rounded if rounded < 0 or not spare else max(self.forward(harms)[-1])
+        end = self.packed if self.regular else lambda table: max(self.forward(table)[-1])
+        rounded = end([{t: -(-x >> spare) for t, x in row.items()} for row in harms])
+        return rounded if rounded < 0 or not spare else end(harms)
+
+    def packed(self, harms: Harms) -> int:
+        """The largest sum, or -1 if there is no sequence. Sums of all states are digits of one integer, raised so that none is negative,
+        plus 1; 0 stands for no way. Consecutive ways are a shift. Of two integers a digit of one is not less than that of the other if the
+        highest bit, set before, remains when they are subtracted: sums stay below it."""
+        raised = [max(0, -min(row.values())) for row in harms]
+        width = (1 + sum(raised) + sum(max(0, *row.values()) for row in harms)).bit_length() + 1
+        now = 1
+        for row, more, (groups, slots), runs in zip(harms, raised, self.steps, self.runs, strict=True):
+            best = [row.get(ts[0]) if len(ts) == 1 else max((row[t] for t in ts if t in row), default=None) for ts in groups]
+            top, after = ones(len(slots[0][1]), width) << width - 1, 0
+            self.meter.add(10 * len(runs), top.bit_length())
+            for g, first, begin, n in runs:
+                y = best[g]
+                if y is not None:
+                    way = (now >> first * width & (1 << n * width) - 1) + (y + more) * ones(n, width) << begin * width
+                    kept = ((after | top) - way & top) >> width - 1
+                    after = way ^ (after ^ way) & (kept << width) - kept
+            now = after
+        most = max(now >> x * width & (1 << width) - 1 for x in range(len(self.steps[-1][1][0][1])))
+        return most - 1 - sum(raised) if most else -1
 
     def through(self, harms: Harms) -> Harms:
         """[i][t]: the largest sum over the sequences with token t at position i, for tokens with which there is one."""

@@ -335,7 +335,10 @@ def test_walks_are_metered_by_all_their_ways():
     walks = checker.Walks(automaton, [[1] * n] * 3, meter)
     assert meter.bytes > 8 * walks.size > 0
     before = meter.work
-    walks.largest([{t: t for t in range(n)}] * 3)
+    walks.forward([{t: t for t in range(n)}] * 3)
     assert meter.work - before > 100 * walks.size
+    before = meter.work
+    walks.packed([{t: t for t in range(n)}] * 3)
+    assert meter.work - before > 1000 * sum(map(len, walks.runs))
     with pytest.raises(checker.RejectedError, match="bytes of memory"):
         checker.Walks(automaton, [[1] * n] * 3, checker.Meter(4 * 10**7 + 3 * (1000 * (n + 1) + 500 * 4 * n)))
