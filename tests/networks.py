@@ -58,7 +58,7 @@ BLOCKS = {
     "final LN with a bias": {"norm_final": lambda draw: Norm("LN", 1e-5, draw(4), draw(4))},
     "post-norm": {"norm_2": Norm("LN", 1e-5), "post_norm": True},
 }
-"""What no bound is about yet."""
+"""Whole blocks; no bound is about the last."""
 
 
 def affine_networks(seeds=(0,), scales=(1.0,)):

@@ -1966,7 +1966,7 @@ def failing(T: Tables | Block, part: Part) -> int:
             own = pair.of_leaf(leaf, part.where)
             total += counted(T, leaf, [pair.q], map(own.harms, leaf.terms or ()), partial(pair.require_right, harmful), part.where)
             left = own.harmful_in([o for o in harmful if o not in leaf.covered], leaf.automaton) if leaf.terms is not None else []
-            holds(not left, f"{part.where}: output {left[:1]} might win, and no term covers it")
+            holds(not left, f"{part.where}: output {next(iter(left), None)} might win, and no term covers it")
     return total
 
 

@@ -74,8 +74,6 @@ def test_short_proofs_at_every_position(saved):
         ("causal", ["--position", "first"], "--position first: expected last, every or a number from 0"),
         ("both", ["--position", "every"], "the model's attention is not causal"),
         ("both", ["--position", "1"], "Only its last position, 2, can be read"),
-        ("causal", ["--position", "every", "--certificate", "x.cert.json"], "certificates about a position are being added"),
-        ("causal", ["--position", "1", "--certificate", "x.cert.json"], "--certificate with --position 1"),
         ("causal", ["--position", "0", "--prefix", "4"], "position 0 lies within the prefix"),
         ("causal", ["--position", "every", "--suffix", "4"], "with a suffix only the last position, 2, can be read"),
         ("causal", ["--task", "sign-of-sum:0.3"], "expected an integer or a half-integer"),

@@ -23,12 +23,14 @@ from random_networks import awkward_networks
 from tasks import KINDS as TASKS
 from tasks import Named
 
+SOME = ("MLP", "GELU", "final LN", "LN, MLP", "two heads", "two heads, MLP")
 MODELS = {
     **{f"{kind}, seed {seed}": blocks.tiny_block(seed, kind, harder=seed == 1) for kind in blocks.KINDS for seed in (0, 1)},
-    **{f"{kind}, large": blocks.tiny_block(2, kind, scale=3.0) for kind in blocks.KINDS},
-    **{f"{kind}, small": blocks.tiny_block(3, kind, scale=0.1) for kind in blocks.KINDS},
+    **{f"{kind}, large": blocks.tiny_block(2, kind, scale=3.0) for kind in SOME},
+    **{f"{kind}, small": blocks.tiny_block(3, kind, scale=0.1) for kind in SOME},
 }
-EXTREME = {f"{kind}, {scale:g}": blocks.tiny_block(4, kind, scale=scale) for kind in blocks.KINDS for scale in (1e-30, 1e-9, 1e5, 1e18)}
+ONE_EACH = [name for name in MODELS if "seed 0" not in name]
+EXTREME = {f"{kind}, {scale:g}": blocks.tiny_block(4, kind, scale=scale) for kind in SOME[:5] for scale in (1e-30, 1e5)}
 AWKWARD = {name: network for name, network in awkward_networks() if not network.post_norm}
 
 
@@ -41,7 +43,7 @@ def proofs(network, task=None):
     return [prove(network, name, task, upper=True) for name in ("threshold-quartic", "threshold-best")]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ONE_EACH)
 def test_what_is_proven_encloses_the_truth(name):
     """And is exact with the portfolio, which decides what is left one by one. Ledgers prove what is claimed, in intervals too."""
     network, (least, most) = MODELS[name], truth(name)
@@ -82,7 +84,7 @@ def test_hints_from_nowhere_prove_nothing_false(kind):
     def changed(leaf):
         return leaf if leaf.relaxation is None else replace(leaf, relaxation=hostile_hints(leaf.relaxation, network.n_heads, rng))
 
-    for _ in range(3):
+    for _ in range(2):
         lower = tuple(part.with_leaves(changed) for part in ledger.lower)
         found = verify(replace(ledger, lower=lower, upper=tuple(part.with_leaves(changed) for part in upper)), network)
         assert found.correct_at_least <= least and most <= found.correct_at_most
@@ -106,7 +108,7 @@ def test_every_task(kind, task):
     assert quartic.correct_at_least <= true == best.correct_at_least == best.correct_at_most
 
 
-@pytest.mark.parametrize("kind", ["MLP", "final LN", "LN, MLP", "two heads", "two heads, LN, MLP"])
+@pytest.mark.parametrize("kind", ["MLP", "final LN", "two heads"])
 def test_masses_and_margins(kind):
     network, task = MODELS[f"{kind}, seed 0"], MaxOfK(blocks.K, blocks.V)
     rng = np.random.default_rng(1)

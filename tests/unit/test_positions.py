@@ -9,7 +9,7 @@ import pytest
 
 import compactproofs as cp
 from blocks import tiny_block
-from compactproofs.errors import CertificateError, StrategyError, TaskError
+from compactproofs.errors import StrategyError, TaskError
 from compactproofs.model.kinds import as_network, of_length, shortened, simplest
 from compactproofs.positions import CAUSAL, read_at, readings
 from compactproofs.strategies.shared import Shared
@@ -190,11 +190,6 @@ def test_ways_and_readings():
     assert [each.task.n_ctx for each in found] == [each.network.n_ctx for each in found] == [1, 2, 3]
     framed = readings(model, Framed(SignOfSum(2, 5), (0,)), "every")
     assert [(each.position, each.ways) for each in framed] == [(1, 4), (2, 1)]
-
-
-def test_certificates_are_still_to_come():
-    with pytest.raises(CertificateError, match="read at position 1: certificates about a position are being added"):
-        cp.prove(mostly_right(1), "threshold-cubic", position=1).certify()
 
 
 def test_a_memory_belongs_to_one_position():

@@ -31,6 +31,8 @@ from compactproofs.search.records import Reader
 from compactproofs.search.relaxing import relaxed, typical_attention
 from compactproofs.search.writing import begin, written
 
+_MOST = 1 << 20
+"""More sequences of a leaf than this are not decided one by one."""
 _SPOILERS = 2
 """So many outputs are tried for an upper bound."""
 
@@ -217,9 +219,11 @@ def _harmful(pair: Pair, look: Look, leaf: grids.Leaf) -> list[int]:
 
 def _decide(plot: Plot, automaton: Automaton, D: np.ndarray, start: int, failing: int) -> Decided | None:
     """Decide the sequences of a leaf with start + sum_i D[i, x_i] >= 0, of which there are `failing`; None if that cannot be done."""
+    if plot.truth is None or failing > _MOST:
+        return None
     room = np.empty((failing, len(plot.masses)), dtype=np.int64)
-    n = int(list_leaf(D, start, plot.masses, automaton, room)) if plot.truth is not None else -1
-    if n < 0 or plot.truth is None:
+    n = int(list_leaf(D, start, plot.masses, automaton, room))
+    if n < 0:
         return None
     sequences = np.ascontiguousarray(plot.subject.tokens[room[:n]])
     verdicts = plot.truth.verdicts(sequences, np.full(n, plot.subject.label))
