@@ -44,7 +44,11 @@ class _Helper:
         )
         other.close()
         self.ready = False
-        self.pipe.send((make, arguments))
+        try:
+            self.pipe.send((make, arguments))
+        except BaseException:
+            self.end()
+            raise
 
     def is_ready(self) -> bool:
         """Whether it has said that it can be told what to do."""
@@ -109,9 +113,11 @@ class Crew:
     def _hire(self) -> list[_Helper]:
         if os.name != "posix" or not sys.executable:
             return []
-        with suppress(OSError):
-            return [_Helper(self._make, self._arguments) for _ in range(available_cores() - 1)]
-        return []
+        found: list[_Helper] = []
+        with suppress(Exception):  # no process can be had, or somebody's task cannot be sent to one
+            for _ in range(available_cores() - 1):
+                found.append(_Helper(self._make, self._arguments))
+        return found
 
 
 def serve(descriptor: int) -> None:

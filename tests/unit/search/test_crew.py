@@ -76,3 +76,10 @@ def test_nobody_is_hired_for_a_short_job_or_on_one_core(monkeypatch):
     monkeypatch.setattr(crew_module, "available_cores", lambda: 1)
     with Crew(Worker(1), Worker, 1) as crew:
         assert crew.call("add", 1) == (2, os.getpid()) and crew._hired == []
+
+
+def test_what_cannot_be_sent_is_done_here(monkeypatch):
+    monkeypatch.setattr(crew_module, "_PATIENCE", 0.0)
+    monkeypatch.setattr(crew_module, "available_cores", lambda: 2)
+    with Crew(Worker(1), Worker, lambda: 1) as crew:
+        assert crew.call("add", 1) == (2, os.getpid()) and crew._hired == []
