@@ -206,6 +206,7 @@ class Network(NamedTuple):
     divisor: str  # `n/d` in lowest terms: scores are divided by sqrt(n/d)
     assumptions: tuple[str, ...] = ()  # What was assumed in reading the file
     settings: dict[str, Json] | None = None
+    causal: bool | None = None  # Whether a position sees the tokens up to it only, where something says so
 
     def sizes(self) -> dict[str, int]:
         """The size of every axis, on which all tensors must agree."""
@@ -250,6 +251,8 @@ def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str]
     well_formed(strings, "the model's metadata is not an object, or has a value that is not a string")
     others = "`compactproofs check` reads other layouts too, and `compactproofs.save` writes this one"
     sources = [source for source in (metadata, parse(config, "config.json", floats=True)) if isinstance(source, dict)]
+    said = {source["attention_dir"] for source in sources if isinstance(source.get("attention_dir"), str)}
+    causal = None if not said else said == {"causal"}
     directed = all(source.get("attention_dir", "causal") in DIRECTIONS for source in sources)
     well_formed(directed, f"the configuration has another attention_dir than {' or '.join(DIRECTIONS)}")
     general, known = "network" in metadata, f"the model has the tensors {sorted(header)!r:.200}; expected"
@@ -268,11 +271,11 @@ def read_safetensors(data: bytes, config: bytes = b"{}", told: Mapping[str, str]
     edges = [0, *(edge for pair in sorted(ranges) for edge in pair), len(body)]
     well_formed(edges[::2] == edges[1::2], "the model's tensors overlap, or do not fill the file, which may be truncated")
     if not general:
-        return configured({name: tensors[name] for name in NAMES}, metadata, config, told or {})
+        return configured({name: tensors[name] for name in NAMES}, metadata, config, told or {})._replace(causal=causal)
     stray = sorted({*metadata, *(told or {}), *parse(config, "config.json", floats=True)} - {"network", *FREE_METADATA})
     well_formed(not stray, f"the metadata field `network` says everything; besides, something is said about {stray!r:.200}")
     network = with_settings(tensors, parse(metadata["network"].encode(), "the metadata field `network`"))
-    return network._replace(assumptions=kept_assumptions(metadata))
+    return network._replace(assumptions=kept_assumptions(metadata), causal=causal)
 
 
 def kept_assumptions(metadata: dict[str, str]) -> tuple[str, ...]:
@@ -2042,11 +2045,14 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
         holds(length - 1 > last, "two certificates are about the same position, or they are not in order")
         found.append(checked_claim(each, network.of_length(length), meter)._replace(position=length - 1, assumptions=()))
     well_formed(bool(found), "a certificate about positions has none")
+    early = found[0].position != network.sizes()["n_ctx"] - 1
+    holds(not early or network.causal is not False, "attention is not causal: a position before the last sees later tokens too")
     weakest = min(found, key=lambda x: Fraction(x.correct_at_least or 0, x.total or 1))
     whole = sum(x.correct_at_least == x.total for x in found)
     where = f"read at {len(found)} of {network.sizes()['n_ctx']} positions, at {whole} of them right on all inputs"
     reason = f"{where}; at position {weakest.position}, the weakest, {weakest.reason}"
-    assumed = (*network.assumptions, "attention is causal: a position sees the tokens up to it")
+    unsaid = ["attention is causal: a position sees the tokens up to it"] if early and network.causal is None else []
+    assumed = (*network.assumptions, *unsaid)
     return weakest._replace(reason=reason, assumptions=assumed, positions=tuple(found), question_sha256=None)
 
 

@@ -17,7 +17,7 @@ def network(weights: Model) -> checker.Network:
     divisor = weights.score_divisor_squared
     tensors = {name: (tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
     settings = weights.settings if isinstance(weights, Network) else None
-    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}", weights.assumptions, settings)
+    return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}", weights.assumptions, settings, weights.causal)
 
 
 def check(

@@ -111,7 +111,7 @@ class Crew:
         return None
 
     def _hire(self) -> list[_Helper]:
-        if os.name != "posix" or not sys.executable:
+        if os.name != "posix" or not sys.executable or getattr(sys, "frozen", False):
             return []
         found: list[_Helper] = []
         with suppress(Exception):  # no process can be had, or somebody's task cannot be sent to one

@@ -8,6 +8,7 @@ import pytest
 
 import blocks
 import compactproofs as cp
+from compactproofs import checker
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.errors import CertificateError
 from models import mostly_right
@@ -93,3 +94,17 @@ def test_proofs_of_different_models_have_no_common_certificate(proven):
     for given in ([proofs[0], other], [cp.prove(mostly_right(1), "cubic")], []):
         with pytest.raises(CertificateError):
             cp.certify(given)
+
+
+def test_attention_must_be_causal(proven, tmp_path):
+    """What the model says of itself; the one file reads it too."""
+    network, proofs, certificate = proven
+    certificate.save(tmp_path / "every.cert.json")
+    for causal, accepted, assumed in ((True, True, False), (None, True, True), (False, False, False)):
+        model = replace(network, causal=causal)
+        cp.save(model, tmp_path / "model.safetensors")
+        alone = checker.check(certificate.data, (tmp_path / "model.safetensors").read_bytes())
+        for found in (cp.check(certificate, model), alone):
+            assert found.accepted is accepted and any("causal" in text for text in found.assumptions) is assumed
+            assert accepted or "attention is not causal" in found.reason
+        assert cp.check(proofs[-1].certificate, model).accepted
