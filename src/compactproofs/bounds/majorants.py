@@ -18,7 +18,7 @@ Source: docs/explanation/blocks.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from compactproofs.bounds.norm_bounds import Divisor, across, along, flat, requi
 from compactproofs.bounds.relaxation import NormHints, Relaxation
 from compactproofs.bounds.scene import Blend
 from compactproofs.bounds.stream import Stream, UnprovenError
+from compactproofs.form.whole_block import Sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class Majorants:
     stream: Stream
     neurons: Neurons | None
     final: NormHints | None
+    memory: dict[bytes, list[Blend]] = field(init=False, default_factory=dict)
+    """`sides_upper` by direction, of this stream and these neurons"""
 
     @classmethod
     def of(cls, stream: Stream, hints: Relaxation) -> Majorants:
@@ -53,6 +56,12 @@ class Majorants:
             require_all(stream, neurons.premises())
         found = cls(stream, neurons, None if form.sigma_final is None else _given(hints.final, "final norm"))
         require_all(stream, found.premises())
+        return found
+
+    def ended(self, final: NormHints) -> Majorants:
+        """The same stream and neurons before a final norm with these hints."""
+        found = replace(self, final=final)
+        found.memory.update(self.memory)
         return found
 
     def stream_upper(self, D: Any, rest: Any) -> list[Blend]:
@@ -96,16 +105,23 @@ class Majorants:
 
     def premises(self) -> Iterator[tuple[Blend, str]]:
         """What must be nowhere positive for the final norm."""
-        hints, sigma, arithmetic = self.final, self.stream.form.sigma_final, self.stream.arithmetic
+        hints, sigma = self.final, self.stream.form.sigma_final
         if hints is None or sigma is None or hints.bent:
             return
-        columns = across(hints.up, sigma, arithmetic)
-        sides, bounds = [columns, -columns], [hints.spread, hints.spread]
-        if hints.up.any():
-            sides, bounds = [*sides, -along(hints.up, sigma, arithmetic)], [*bounds, np.array([-hints.least])]
-        D = np.concatenate(sides, axis=1)
-        for found in self.stream_upper(D, arithmetic.array(np.zeros(D.shape[1]))):
+        bounds = [hints.spread, hints.spread, *([np.array([-hints.least])] if hints.up.any() else [])]
+        for found in self.sides_upper(hints.up, sigma):
             yield found.minus(np.concatenate(bounds)), "at the end, a coordinate may be farther from zero, or the norm smaller"
+
+    def sides_upper(self, up: np.ndarray, sigma: Sigma) -> list[Blend]:
+        """Cases, as in `stream_upper`, of the coordinates across `up` of s times what the final norm reads, of minus these, and of minus
+        what is along `up`, unless that is zero."""
+        known = up.tobytes()
+        if known not in self.memory:
+            arithmetic = self.stream.arithmetic
+            columns = across(up, sigma, arithmetic)
+            D = np.concatenate([columns, -columns, *([-along(up, sigma, arithmetic)] if up.any() else [])], axis=1)
+            self.memory[known] = self.stream_upper(D, arithmetic.array(np.zeros(D.shape[1])))
+        return self.memory[known]
 
     def differences_upper(self, D: Any, db: Any) -> Blend:
         """At least a positive multiple of (r_out . D) / s_f + db, for each column: differences of logits."""
@@ -119,7 +135,7 @@ class Majorants:
         if hints.bent:
             if self.neurons is not None:
                 raise UnprovenError("Jensen's inequality for the final norm is about networks without an MLP")
-            s, found = Divisor(stream, sigma, hints).upper(), stream.linear(D)
+            s, found = Divisor(stream, sigma, hints).upper, stream.linear(D)
             return Blend(found.constant + s.constant * positive, found.parts + s.parts * positive)
         high = 1.0 if self.neurons is None else self.neurons.ends.high[-1]
         factor, rest = flat(hints, sigma.eps * high * high)

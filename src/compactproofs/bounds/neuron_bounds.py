@@ -60,7 +60,7 @@ class Ends:
             return cls((stream.constant(1.0),), (1.0,), (1.0,))
         if not (divisor.sigma.eps > 0.0 or divisor.hints.low[0] > 0.0):
             raise UnprovenError("the norm before the MLP may be zero")
-        return cls((divisor.lower(), divisor.upper()), divisor.hints.low, divisor.hints.high)
+        return cls((divisor.lower, divisor.upper), divisor.hints.low, divisor.hints.high)
 
     def premises(self) -> Iterator[tuple[Blend, str]]:
         """What must be nowhere positive for the ranges."""

@@ -12,8 +12,9 @@ z = C x / sqrt(d), C being the centring matrix (or the identity), and sigma = sq
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import inf, sqrt
 from typing import Any
 
@@ -85,10 +86,18 @@ class Divisor:
     sigma: Sigma
     hints: NormHints
 
+    def within(self, low: tuple[float, float], high: tuple[float, float]) -> Divisor:
+        """The same, with ranges of both bounds."""
+        found = Divisor(self.stream, self.sigma, replace(self.hints, low=low, high=high))
+        found.__dict__.update({name: self.__dict__[name] for name in ("lower", "upper") if name in self.__dict__})  # ranges change neither
+        return found
+
+    @cached_property
     def lower(self) -> Blend:
         require_direction(self.hints.down)
         return self.stream.linear(along(self.hints.down, self.sigma, self.stream.arithmetic))
 
+    @cached_property
     def upper(self) -> Blend:
         """Assumes: `premises`."""
         stream, hints = self.stream, self.hints

@@ -25,7 +25,7 @@ from compactproofs.arrays.interval import Interval
 from compactproofs.arrays.phantom import Phantom
 from compactproofs.arrays.rounding import gamma_upper
 from compactproofs.arrays.uniform import Uniform
-from compactproofs.counting.walks import Moves, heaviest, heaviest_shares, heaviest_through
+from compactproofs.counting.walks import Moves, heaviest_product, heaviest_shares, heaviest_through
 
 _TINY = 2.0**-1000
 """More than what underflows in sums of harms."""
@@ -103,13 +103,11 @@ class Scene:
         constant, error = _values(blend.constant)
         parts, off = _values(blend.parts)
         low, high = self.attention
-        X = parts[0] + (constant + (error + off) * (1.0 + 2.0**-40))
-        X = X + (np.abs(X) + np.abs(constant)) * 2.0**-50 + _TINY
-        with np.errstate(invalid="ignore"):
-            F = np.maximum(low[0][:, :, None] * X, high[0][:, :, None] * X)
-        F = np.where(np.isnan(F), np.inf, F)
-        room = 4.0 * gamma_upper(len(F) + 8) * len(F) * np.abs(F).max(axis=(0, 1)) + _TINY
-        return np.asarray(heaviest(np.ascontiguousarray(F), self.moves) + room <= 0.0)
+        more = constant + (error + off) * (1.0 + 2.0**-40)
+        more = more + (np.abs(more) + np.abs(constant) + np.abs(parts[0]).max(axis=(0, 1))) * 2.0**-49 + _TINY
+        most, size = heaviest_product(np.ascontiguousarray(parts[0]), more, low[0], high[0], self.moves)
+        room = 4.0 * gamma_upper(len(low[0]) + 8) * len(low[0]) * size + _TINY
+        return np.asarray(most + room <= 0.0)
 
 
 def _values(x: Any) -> tuple[np.ndarray, float]:

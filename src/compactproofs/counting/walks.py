@@ -37,27 +37,38 @@ def moves_of(automaton: Automaton, masses: np.ndarray) -> Moves:
 
 @kernel
 @no_type_check
-def heaviest(F: Any, moves: Any) -> Any:
-    """(table,): the largest sum of F[i, x_i, table] over accepted sequences; -inf if there are none."""
-    k, n, columns = F.shape
+def heaviest_product(X: Any, shift: Any, low: Any, high: Any, moves: Any) -> Any:
+    """(2, table): the largest sum of F(i, x_i) = max(low X', high X'), X' = X[i, x_i, table] + shift[table], over accepted sequences, -inf
+    if there are none; and the largest |F|. F is infinite where it is not a number."""
+    k, n, columns = X.shape
     n_states, groups = moves.following.shape
     best = np.full((n_states, columns), -np.inf)
     best[moves.first] = 0.0
     reached = np.zeros(n_states, np.bool_)
     reached[moves.first] = True
     of_group = np.empty((groups, columns))
+    result = np.full((2, columns), -np.inf)
     for i in range(k):
         present = np.zeros(groups, np.bool_)
         for t in range(n):
             g = moves.group[t]
             if moves.allowed[i, t]:
-                row, target = F[i, t], of_group[g]
-                if present[g]:
-                    for j in range(columns):
-                        target[j] = max(target[j], row[j])
-                else:
-                    target[:] = row
+                row, target, p, q = X[i, t], of_group[g], low[i, t], high[i, t]
+                if not present[g]:
+                    target[:] = -np.inf
                     present[g] = True
+                for j in range(columns):
+                    x = row[j] + shift[j]
+                    a = p * x
+                    b = q * x
+                    f = a if a >= b else b
+                    if not (a < np.inf and b < np.inf):  # NaN too
+                        f = np.inf
+                    if f > target[j]:
+                        target[j] = f
+                    size = abs(f)
+                    if size > result[1, j]:
+                        result[1, j] = size
         new = np.full((n_states, columns), -np.inf)
         now = np.zeros(n_states, np.bool_)
         for s in range(n_states):
@@ -69,19 +80,19 @@ def heaviest(F: Any, moves: Any) -> Any:
                         for j in range(columns):
                             new[z, j] = max(new[z, j], best[s, j] + of_group[g, j])
         best, reached = new, now
-    result = np.full(columns, -np.inf)
     for s in range(n_states):
         if moves.accepting[s] and reached[s]:
             for j in range(columns):
-                result[j] = max(result[j], best[s, j])
+                result[0, j] = max(result[0, j], best[s, j])
     return result
 
 
 @kernel
 @no_type_check
-def heaviest_ratio(N: Any, D: Any, c: Any, moves: Any) -> Any:
-    """(2, table): the largest sum of N[i, x_i, table] - c[table] D[i, x_i], and the sum of D where that is reached."""
-    k, n, columns = N.shape
+def heaviest_quotient(X: Any, shift: Any, a: Any, D: Any, c: Any, moves: Any) -> Any:
+    """(2, table): the largest sum of a[i, x_i] (X[i, x_i, table] + shift[table]) - c[table] D[i, x_i], and the sum of D where that is
+    reached."""
+    k, n, columns = X.shape
     n_states, groups = moves.following.shape
     best = np.full((n_states, columns), -np.inf)
     weight = np.zeros((n_states, columns))
@@ -95,12 +106,12 @@ def heaviest_ratio(N: Any, D: Any, c: Any, moves: Any) -> Any:
         for t in range(n):
             g = moves.group[t]
             if moves.allowed[i, t]:
-                row, d = N[i, t], D[i, t]
+                row, p, d = X[i, t], a[i, t], D[i, t]
                 if not present[g]:
                     of_group[g, :] = -np.inf
                     present[g] = True
                 for j in range(columns):
-                    x = row[j] - c[j] * d
+                    x = p * (row[j] + shift[j]) - c[j] * d
                     if x > of_group[g, j]:
                         of_group[g, j] = x
                         own[g, j] = d

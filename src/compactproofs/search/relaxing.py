@@ -16,11 +16,11 @@ from compactproofs.bounds.activations import Parts
 from compactproofs.bounds.jensen import UNITS
 from compactproofs.bounds.majorants import Majorants, require_all
 from compactproofs.bounds.neuron_bounds import Ends, Neurons
-from compactproofs.bounds.norm_bounds import Divisor, across, along, flat
+from compactproofs.bounds.norm_bounds import Divisor, across, flat
 from compactproofs.bounds.relaxation import WHOLE, NeuronHints, NormHints, Relaxation, Typical
 from compactproofs.bounds.scene import Blend, Scene, middles
 from compactproofs.bounds.stream import Stream, UnprovenError
-from compactproofs.counting.walks import heaviest_ratio
+from compactproofs.counting.walks import heaviest_quotient
 from compactproofs.form.block import activated
 from compactproofs.form.whole_block import FoldedMlp, Sigma, WholeBlock
 
@@ -69,7 +69,7 @@ class _Search:
     stream: Stream
 
     def found(self) -> tuple[Relaxation, Majorants]:
-        stream, form, norm, neurons, final = self.stream, self.stream.form, None, None, None
+        stream, form, norm, neurons = self.stream, self.stream.form, None, None
         hints = Relaxation(stream.typical)
         if form.mlp is not None:
             if form.sigma_2 is not None:
@@ -83,10 +83,10 @@ class _Search:
             neurons = self._neurons(form.mlp, ends)
             self._check(neurons.premises(), quotients=ends.behind_norm and not neurons.homogeneous)
             hints = replace(hints, norm=norm, neurons=neurons.hints)
+        found = Majorants(stream, neurons, None)
         if form.sigma_final is not None:
-            final = self._final(Majorants(stream, neurons, None), form.sigma_final)
-            hints = replace(hints, final=final)
-        found = Majorants(stream, neurons, final)
+            final = self._final(found, form.sigma_final)
+            hints, found = replace(hints, final=final), found.ended(final)
         self._check(found.premises())
         return hints, found
 
@@ -100,29 +100,30 @@ class _Search:
     def _range(self, blend: Blend, over: Blend | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest value of each column, or of its quotient by a positive blend, and a little more."""
         scene, error = self.stream.scene, blend.constant.error + blend.parts.error
-        if scene.n_heads > 1 and over is None:
-            low, high = scene.range_of(blend)
+        if scene.n_heads > 1:
+            low, high = scene.range_of(blend) if over is None else (-self._quotient(-blend, over), self._quotient(blend, over))
         else:
-            low, high = -self._largest(-blend, over), self._largest(blend, over)
+            low, high = self._range_of_one_head(blend, over)
         room = [4.0 * error + _ROOM * (1.0 + np.abs(x)) for x in (low, high)]
         return low - room[0], high + room[1]
 
-    def _largest(self, blend: Blend, over: Blend | None) -> np.ndarray:
+    def _range_of_one_head(self, blend: Blend, over: Blend | None) -> tuple[np.ndarray, np.ndarray]:
+        """About the least and the largest quotient of sums (Dinkelbach's method)."""
         scene = self.stream.scene
-        if scene.n_heads > 1 and over is not None:
-            return self._quotient(blend, over)
-        constant, parts = middles(blend.constant), middles(blend.parts)
         a = 0.5 * (scene.attention[0][0] + scene.attention[1][0])
-        N = np.ascontiguousarray((constant + parts[0]) * a[:, :, None])
         D = a if over is None else np.ascontiguousarray(a * (middles(over.constant) + middles(over.parts)[0])[:, :, 0])
-        c = np.zeros(N.shape[2])
-        for _ in range(_ROUNDS):
-            value, weight = heaviest_ratio(N, D, c, scene.moves)
-            step = value / weight
-            c = np.where(np.isfinite(step), c + step, np.inf)
-            if not (np.abs(step) > 0.1 * _ROOM * (1.0 + np.abs(c))).any():
-                break
-        return c
+        shift, X = middles(blend.constant), np.ascontiguousarray(middles(blend.parts)[0])
+        found = []
+        for sign in (-1.0, 1.0):  # a negative weight makes the least the largest
+            c = np.zeros(len(shift))
+            for _ in range(_ROUNDS):
+                value, weight = heaviest_quotient(X, shift, sign * a, D, c, scene.moves)
+                step = value / weight
+                c = np.where(np.isfinite(step), c + step, np.inf)
+                if not (np.abs(step) > 0.1 * _ROOM * (1.0 + np.abs(c))).any():
+                    break
+            found.append(c)
+        return -found[0], found[1]
 
     def _quotient(self, blend: Blend, over: Blend) -> np.ndarray:
         """Larger and larger numbers until the difference is certainly not positive."""
@@ -143,19 +144,16 @@ class _Search:
     def _divisor(self, sigma: Sigma) -> Divisor:
         stream = self.stream
         e = _direction(middles(stream.centre), sigma)
-        t = stream.linear(along(e, sigma, stream.arithmetic))
-        (least,), (most,) = self._range(t)
         size = np.sqrt((self._sizes(middles(stream.spread)) ** 2).sum(axis=1))
         hints = NormHints(e, e, np.zeros(len(e)), 0.0, True, _shares(size[:, None])[:, 0], _UNKNOWN, _UNKNOWN)
-        curve = Divisor(stream, sigma, hints).upper()
+        found = Divisor(stream, sigma, hints)
+        (least,), (most,) = self._range(found.lower)
         if stream.scene.n_heads > 1 and least > 0.0:
             low, high = self._range(stream.linear(across(e, sigma, stream.arithmetic)))
-            other = replace(hints, spread=np.maximum(-low, high), least=float(least), bent=False)
-            line = Divisor(stream, sigma, other).upper()
-            if self._typical(line) < self._typical(curve):
-                hints, curve = other, line
-        (low,), (high,) = self._range(curve)
-        return Divisor(stream, sigma, replace(hints, low=(float(least), float(low)), high=(float(most), float(high))))
+            line = Divisor(stream, sigma, replace(hints, spread=np.maximum(-low, high), least=float(least), bent=False))
+            found = min(line, found, key=lambda divisor: self._typical(divisor.upper))
+        (low,), (high,) = self._range(found.upper)
+        return found.within((float(least), float(low)), (float(most), float(high)))
 
     def _typical(self, blend: Blend) -> float:
         """About the first column on the typical attention."""
@@ -170,7 +168,7 @@ class _Search:
         return np.asarray(np.sqrt((weight @ (parts**2).reshape(heads, k * n, columns))[:, 0]))
 
     def _final(self, before: Majorants, sigma: Sigma) -> NormHints:
-        stream, neurons, arithmetic = self.stream, before.neurons, self.stream.arithmetic
+        stream, neurons = self.stream, before.neurons
         out, s, high = middles(stream.centre), 1.0, 1.0
         if neurons is not None:
             s, high = self._s_at_centre(), neurons.ends.high[-1]
@@ -181,23 +179,17 @@ class _Search:
         hints = NormHints(e, nothing, nothing, 0.0, True, _shares(size[:, None])[:, 0], _UNKNOWN, _UNKNOWN)
         if neurons is None:
             return hints
-        at, eps = s * _divided_by(out, sigma), sigma.eps * high * high
-        t, found = along(e, sigma, arithmetic), []
+        at, eps, found = s * _divided_by(out, sigma), sigma.eps * high * high, []
         for up in (e, nothing):
-            columns = across(up, sigma, arithmetic)
-            ends = self._most(before, np.concatenate([-t, columns, -columns], axis=1))
-            each = replace(hints, up=up, spread=np.maximum(*np.split(ends[1:], 2)), least=-float(ends[0]) if up.any() else 0.0, bent=False)
+            ends = np.max([self._range(case)[1] for case in before.sides_upper(up, sigma)], axis=0)
+            spread, least = np.maximum(ends[: len(e)], ends[len(e) : 2 * len(e)]), -float(ends[-1]) if up.any() else 0.0
+            each = replace(hints, up=up, spread=spread, least=least, bent=False)
             if each.least > 0.0 or not up.any():
                 factor, rest = flat(each, eps)
                 found.append((factor * at + rest, each))
                 if found[0][0] < 2.0 * at:
                     break
         return min(found, key=lambda pair: pair[0])[1]
-
-    def _most(self, majorants: Majorants, columns: object) -> np.ndarray:
-        """The largest value of s r_out . D for each column."""
-        nothing = self.stream.arithmetic.array(np.zeros(columns.shape[1]))  # type: ignore[attr-defined]
-        return np.asarray(np.max([self._range(case)[1] for case in majorants.stream_upper(columns, nothing)], axis=0))
 
     def _s_at_centre(self) -> float:
         sigma = self.stream.form.sigma_2

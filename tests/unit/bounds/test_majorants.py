@@ -262,7 +262,7 @@ def mistaken(mutant, monkeypatch):
             original_flat = norm_bounds.flat
             monkeypatch.setattr(majorants_module, "flat", lambda hints, eps: original_flat(hints, 0.0))
         case "a norm above by its tangent":
-            monkeypatch.setattr(norm_bounds.Divisor, "upper", lambda self: self.lower())
+            monkeypatch.setattr(norm_bounds.Divisor, "upper", property(lambda self: self.lower))
         case "the direct path at the lower end of s":
             original_of = neuron_bounds.Ends.of
 

@@ -28,8 +28,8 @@ from compactproofs.strategies.threshold.limits import require_whole
 
 UNIFORM = "float64 arrays with a proven error each over the reals, integer counting"
 
-LEAVES = 24
-"""Leaves of each query and label that one pass looks at."""
+LEAVES, LEAVES_IF_LONG = 96, 24
+"""Leaves of each query and label that one pass looks at, at most: few pairs need so many, where sequences are short."""
 
 _SECONDS_IF_UNLIMITED = 60.0
 _SMALL = 1e-8
@@ -61,6 +61,11 @@ def steps_for(weights: Model) -> int:
     return 200 if weights.n_ctx <= 5 else 100
 
 
+def leaves_for(weights: Model) -> int:
+    """How many leaves of a query and label one pass looks at."""
+    return LEAVES if weights.n_ctx < _LIST_SHORT else LEAVES_IF_LONG
+
+
 def one_pass(request: Request, name: str) -> Bound:
     """Look at every query and label, with a number of splits each.
 
@@ -73,7 +78,7 @@ def one_pass(request: Request, name: str) -> Bound:
     forest = _forest(request)
     pairs = forest.pairs()
     with one_blas_thread():
-        done = forest.grow(pairs, LEAVES, Care(steps_for(request.weights), peek=_PEEK), request.budget, _SMALL)
+        done = forest.grow(pairs, leaves_for(request.weights), Care(steps_for(request.weights), peek=_PEEK), request.budget, _SMALL)
     require_whole(len(done), len(pairs), request.budget, name)
     return _bound(request, forest, started, upper=False)
 
