@@ -177,7 +177,7 @@ def test_post_norm_is_infeasible_with_the_reason():
     assert proof.status == "infeasible" and "post-norm" in proof.reason and proof.correct_at_least == 0
 
 
-@pytest.mark.parametrize("name", ["threshold-cubic", "threshold-cubic-pooled", "threshold-exact-output", "threshold-blocks"])
+@pytest.mark.parametrize("name", ["threshold-cubic", "threshold-quadratic-pooled", "threshold-exact-output", "threshold-blocks"])
 def test_strategies_of_one_head_say_which_are_about_blocks(name):
     proof = prove(MODELS["two heads, MLP, seed 0"], name)
     assert proof.status == "infeasible" and "threshold-best" in proof.reason and "2 heads and an MLP" in proof.reason

@@ -18,6 +18,7 @@ from compactproofs.certificates.hints import certifiable_block
 from compactproofs.counting.brute_force import brute_force
 from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
 from compactproofs.ledger.ledger import Ledger
+from compactproofs.ledger.sources import is_pooled
 from compactproofs.model.kinds import Model
 from compactproofs.strategies.base import AbstractStrategy, Origin, Request
 from compactproofs.strategies.brute_force import BruteForce
@@ -66,7 +67,7 @@ def certify(
 
 def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -> Iterator[tuple[Ledger, bool]]:
     """Ledgers that can be written down: the proof's own (True), else of ever stronger strategies that stand in for it."""
-    if own is not None and (own.factors is None or own.factors.exact):
+    if own is not None and _is_writable(own, request.weights):
         yield own, True
         return
     stronger: list[AbstractStrategy] = [ThresholdCubicPooled(), ThresholdCubic(), ThresholdQuartic(), ThresholdBest()]
@@ -79,8 +80,14 @@ def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -
             bound = each.bound(request)
         except InfeasibleError:
             continue
-        if bound.make_ledger is not None:
-            yield bound.make_ledger(), False
+        ledger = None if bound.make_ledger is None else bound.make_ledger()
+        if ledger is not None and _is_writable(ledger, request.weights):
+            yield ledger, False
+
+
+def _is_writable(ledger: Ledger, weights: Model) -> bool:
+    """Whether the checker knows what the ledger rests on: not the paper's replacements, nor several queries of a whole block at once."""
+    return (ledger.factors is None or ledger.factors.exact) and not any(is_pooled(part, weights) for part in ledger.lower)
 
 
 def _first(

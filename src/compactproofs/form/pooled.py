@@ -37,7 +37,7 @@ def pooled(form: WholeBlock, queries: np.ndarray, reference: int, arithmetic: Ab
     Cost: O(n_heads n_ctx d_vocab) for each query.
     Source: docs/explanation/blocks/pools.md.
     """
-    (low, high), (heads, v, k, _) = form.attention, form.attention[0].shape
+    (low, high), (_, v, k, _) = form.attention, form.attention[0].shape
     scale = _scales(low[:, queries], high[:, queries], reference)
     low, high = low[:, queries] * scale, high[:, queries] * scale
     low, high = np.maximum(low * (1.0 - _WIDER) - _TINY, 0.0), high * (1.0 + _WIDER) + _TINY
@@ -45,11 +45,10 @@ def pooled(form: WholeBlock, queries: np.ndarray, reference: int, arithmetic: Ab
     least[:, -1, queries], most[:, -1, queries] = (end[:, np.arange(len(queries)), -1, queries] for end in (low, high))
     last = np.zeros((1, k, v))
     last[0, -1] = 1.0
-    attention = tuple(np.concatenate([last, end])[:, None] for end in (least, most))
     return replace(
         form,
-        attention=attention,
-        values=np.concatenate([_at_last(form.base, k, arithmetic), form.values]),
+        attention=(np.concatenate([last, least])[:, None], np.concatenate([last, most])[:, None]),
+        values=_values(form, arithmetic),
         base=arithmetic.array(np.zeros((1, form.base.shape[1]))),
     )
 
@@ -62,7 +61,10 @@ def _scales(low: np.ndarray, high: np.ndarray, reference: int) -> np.ndarray:
     return np.where((found > 0.0) & (found < _MOST), found, 1.0)[:, :, None, None]
 
 
-def _at_last(base: Any, k: int, arithmetic: AbstractArithmetic) -> Any:
-    """(1, position, token, d_model): zero but at the last position."""
-    v, d = base.shape
-    return np.concatenate([arithmetic.array(np.zeros((k - 1, v, d))), base[None]])[None]
+def _values(form: WholeBlock, arithmetic: AbstractArithmetic) -> Any:
+    """(head, position, token, d_model): the base at the last position, then what heads write. All pools have the same."""
+    if "values of pools" not in form.memory:
+        _, k, v, d = form.values.shape
+        base = np.concatenate([arithmetic.array(np.zeros((k - 1, v, d))), form.base[None]])
+        form.memory["values of pools"] = np.concatenate([base[None], form.values])
+    return form.memory["values of pools"]

@@ -15,6 +15,7 @@ from compactproofs.bounds.relaxation import NormHints, Relaxation
 from compactproofs.bounds.scene import Blend, Scene
 from compactproofs.bounds.stream import Stream
 from compactproofs.counting.walks import Moves
+from compactproofs.form.pooled import pooled
 from compactproofs.form.whole_block import WholeBlock, whole_block
 from compactproofs.model.network import Network
 
@@ -62,7 +63,7 @@ class BlockLengths:
 
     def leaf(self, moves: Moves, hints: Relaxation) -> int:
         """The premises and tables of a leaf, of every output against the label."""
-        rows, costs = self._known.setdefault((_norm(hints.norm), _norm(hints.final)), ([], []))
+        rows, costs = self._known.setdefault((len(hints.typical.weights), _norm(hints.norm), _norm(hints.final)), ([], []))
         row = _features(moves, hints)
         if rows:
             matrix = np.array(rows).T
@@ -72,6 +73,10 @@ class BlockLengths:
         rows.append(row)
         costs.append(self.run(moves, hints))
         return costs[-1]
+
+    def pool(self, queries: int) -> int:
+        """Bounding attention for so many queries at once: of every weight both ends are scaled, widened and compared."""
+        return queries * 8 * self.network.n_heads * self.network.n_ctx * self.network.d_vocab
 
     @property
     def shared(self) -> int:
@@ -86,7 +91,9 @@ class BlockLengths:
         return self._counter.steps.pop("leaf")
 
     def _run(self, form: WholeBlock, moves: Moves, hints: Relaxation) -> None:
-        n, arithmetic, heads = len(moves.group), Counting(self._counter), self.network.n_heads
+        n, arithmetic, heads = len(moves.group), Counting(self._counter), len(hints.typical.weights)
+        if heads > self.network.n_heads:
+            form = pooled(form, np.arange(1), 0, arithmetic)
         ends = np.ones((heads, self.network.n_ctx, n))
         scene = _Walked(moves, (ends, ends), self._counter)
         majorants = Majorants.of(Stream(form, scene, np.arange(n), 0, hints.typical, arithmetic), hints)

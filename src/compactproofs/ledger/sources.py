@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,15 +27,16 @@ from compactproofs.errors import LedgerError
 from compactproofs.form.additive import additive_form
 from compactproofs.form.embedded import is_affine
 from compactproofs.form.evaluation import Evaluation, prepare
+from compactproofs.form.pooled import pooled
 from compactproofs.form.whole_block import WholeBlock, uniform_block, whole_block
 from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, UnknownHarms
-from compactproofs.ledger.ledger import Factored, Leaf, Spoiler, Term
+from compactproofs.ledger.ledger import Factored, Leaf, Part, Spoiler, Term
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.tasks.question import Question
 
-Source = Callable[[Subject, int], AbstractHarms]
-"""The harms of a label and a query, which is numbered among the label's tokens."""
+Source = Callable[[Subject, np.ndarray], AbstractHarms]
+"""The harms of a label and a query, or of several of a whole block, which are numbered among the label's tokens."""
 
 
 def source_of(weights: Model, question: Question, *, intervals: bool) -> Source:
@@ -44,17 +46,23 @@ def source_of(weights: Model, question: Question, *, intervals: bool) -> Source:
     return _in_intervals(weights, question) if intervals else _compiled(weights, question)
 
 
-def _margin(question: Question, subject: Subject, query: int) -> float:
-    return 0.0 if question.margin is None else float(question.margin[query, subject.label])
+def margin_of(question: Question, subject: Subject, queries: np.ndarray) -> float:
+    """The largest margin of some queries, which are numbered among the label's tokens."""
+    return 0.0 if question.margin is None else float(question.margin[subject.tokens[queries], subject.label].max())
+
+
+def _only(subject: Subject, queries: np.ndarray) -> int:
+    (query,) = subject.tokens[queries].tolist()
+    return int(query)
 
 
 def _compiled(weights: Model, question: Question) -> Source:
     evaluation: Evaluation = prepare(weights, question.margin)
 
-    def pair(subject: Subject, q: int) -> AbstractHarms:
+    def pair(subject: Subject, queries: np.ndarray) -> AbstractHarms:
         if not evaluation.tolerance < np.inf:  # float64 knows nothing about these weights
             return UnknownHarms(subject.masses.shape)
-        return CompiledHarms(pairs.pair_of(evaluation, subject.tokens, subject.label, int(subject.tokens[q])))
+        return CompiledHarms(pairs.pair_of(evaluation, subject.tokens, subject.label, _only(subject, queries)))
 
     return pair
 
@@ -63,9 +71,9 @@ def _in_intervals(weights: Model, question: Question) -> Source:
     arithmetic = Rigorous()
     form = additive_form(weights, arithmetic)
 
-    def pair(subject: Subject, q: int) -> AbstractHarms:
-        query = int(subject.tokens[q])
-        tau = _margin(question, subject, query)
+    def pair(subject: Subject, queries: np.ndarray) -> AbstractHarms:
+        query = _only(subject, queries)
+        tau = margin_of(question, subject, queries)
         return ArrayHarms(Terms.of(form, query, form.only_head().attention(query), subject, tau, arithmetic))
 
     return pair
@@ -76,11 +84,21 @@ def _leaf_by_leaf(network: Network, question: Question, *, intervals: bool) -> S
     arithmetic: AbstractArithmetic = Rigorous() if intervals else Uniformly()
     truth = BlockTruth(network) if question.margin is None else None
 
-    def pair(subject: Subject, q: int) -> AbstractHarms:
-        query = int(subject.tokens[q])
-        return BlockHarms(form, arithmetic, subject, query, _margin(question, subject, query), truth)
+    def pair(subject: Subject, queries: np.ndarray) -> AbstractHarms:
+        return BlockHarms(form, arithmetic, subject, queries, margin_of(question, subject, queries), truth)
 
     return pair
+
+
+def is_pooled(part: Part, network: Model) -> bool:
+    """Whether a part of a whole block bounds harms for all its queries at once: hints then speak of one more head (`form.pooled`)."""
+    hints = [leaf.relaxation for leaf in part.leaves if leaf is not None and leaf.relaxation is not None]
+    return isinstance(network, Network) and any(len(each.typical.weights) == network.n_heads + 1 for each in hints)
+
+
+def pool_of(form: WholeBlock, subject: Subject, queries: np.ndarray, arithmetic: AbstractArithmetic) -> WholeBlock:
+    """The form of some queries at once; they are numbered among the label's tokens."""
+    return pooled(form, subject.tokens[queries], int(subject.tokens[subject.usual]), arithmetic)
 
 
 def scene_of(form: WholeBlock, subject: Subject, query: int, automaton: Automaton, masses: np.ndarray) -> Scene:
@@ -91,14 +109,19 @@ def scene_of(form: WholeBlock, subject: Subject, query: int, automaton: Automato
 
 @dataclass(frozen=True, eq=False)
 class BlockHarms(AbstractHarms):
-    """A label and a query of a whole block: each leaf has harms of its own."""
+    """A label and a query of a whole block, or several at once: each leaf has harms of its own."""
 
     form: WholeBlock
     arithmetic: AbstractArithmetic
     subject: Subject
-    query: int
+    queries: np.ndarray
+    """Numbers among the label's tokens"""
     margin: float
     truth: AbstractTruth | None
+
+    @cached_property
+    def pool(self) -> WholeBlock:
+        return pool_of(self.form, self.subject, self.queries, self.arithmetic)
 
     @property
     def shared(self) -> bool:
@@ -114,15 +137,19 @@ class BlockHarms(AbstractHarms):
     def _majorants(self, hints: Relaxation | None, automaton: Automaton, masses: np.ndarray) -> Majorants:
         if hints is None:
             raise UnprovenError("there are no hints")
-        scene, (k, n) = scene_of(self.form, self.subject, self.query, automaton, masses), masses.shape
-        typical = hints.typical
+        typical, (k, n), form, query = hints.typical, masses.shape, self.form, int(self.subject.tokens[self.queries[0]])
         for indices, most in ((typical.positions, k), (typical.tokens, n)):
             if len(indices) != typical.weights.shape[1] or ((indices < 0) | (indices >= most)).any():
                 raise LedgerError("a typical place is none of the sequences'")
-        if len(typical.weights) != scene.n_heads:
-            raise LedgerError(f"typical attention of {len(typical.weights)} heads; the network has {scene.n_heads}")
-        stream = Stream(self.form, scene, self.subject.tokens, self.query, typical, self.arithmetic)
-        return Majorants.of(stream, hints)
+        if len(typical.weights) == form.n_heads + 1:
+            form, query = self.pool, 0
+        elif len(typical.weights) != form.n_heads or len(self.queries) > 1:
+            raise LedgerError(
+                f"typical attention of {len(typical.weights)} heads and {len(self.queries)} queries; the network has {form.n_heads} heads, "
+                "and several queries at once need one more"
+            )
+        scene = scene_of(form, self.subject, query, automaton, masses)
+        return Majorants.of(Stream(form, scene, self.subject.tokens, query, typical, self.arithmetic), hints)
 
     def harms(self, term: Term) -> np.ndarray:
         raise LedgerError("harms of a whole block belong to a leaf")

@@ -29,7 +29,7 @@ from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
 from compactproofs.ledger.harms import AbstractHarms, TableHarms, upper_end, with_slack
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
-from compactproofs.ledger.sources import source_of
+from compactproofs.ledger.sources import is_pooled, source_of
 from compactproofs.model.kinds import Model
 from compactproofs.tasks import check_fits
 from compactproofs.tasks.question import REAL
@@ -196,7 +196,12 @@ class Verification:
                 yield part, tables[id(part)]
             else:
                 subject = self.subject(part.label)
-                yield part, [(np.array([q]), self._source(subject, q)) for q in self.numbers(part.label, part.queries).tolist()]
+                yield part, [(pool, self._source(subject, pool)) for pool in self._pools(part)]
+
+    def _pools(self, part: Part) -> list[np.ndarray]:
+        """The queries of a part, those together that share their harms."""
+        numbers = self.numbers(part.label, part.queries)
+        return [numbers] if is_pooled(part, self.weights) else [np.array([q]) for q in numbers.tolist()]
 
     def _factored_tables(self, parts: list[Part]) -> Iterator[tuple[int, list[tuple[np.ndarray, AbstractHarms]]]]:
         if self.weights.d_vocab_out == 1:
@@ -252,13 +257,13 @@ class Verification:
         counts = []
         for part in self.ledger.upper or ():
             subject, count = self.subject(part.label), 0
-            for q in self.numbers(part.label, part.queries).tolist():
-                count += self._right_of(part, subject, q)
+            for pool in self._pools(part):
+                count += self._right_of(part, subject, pool)
             counts.append(min(count, self.mass(part)))
         return counts
 
-    def _right_of(self, part: Part, subject: Subject, q: int) -> int:
-        harms, masses = self._source(subject, q), for_queries(subject, np.array([q]))
+    def _right_of(self, part: Part, subject: Subject, queries: np.ndarray) -> int:
+        harms, masses = self._source(subject, queries), for_queries(subject, queries)
         unit, total = int(unit_exponents(masses).sum()), 0
         for leaf, automaton in self.leaves(part):
             count = int(mass_up(masses, automaton)) << unit
@@ -273,7 +278,7 @@ class Verification:
             if leaf is not None and len(leaf.terms) > 1:
                 raise LedgerError("an upper bound has one spoiler to a leaf")
             if leaf is not None:
-                count -= self._listed(_Block(part, np.array([q]), harms, leaf, automaton), counters, pairs.WRONG)
+                count -= self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.WRONG)
             total += count
         return total
 

@@ -19,6 +19,7 @@ from compactproofs.errors import DisagreementError
 from compactproofs.form.whole_block import WholeBlock, uniform_block
 from compactproofs.ledger.block_length import BlockLengths
 from compactproofs.ledger.ledger import Leaf, Part, Split, Tree
+from compactproofs.ledger.sources import margin_of
 from compactproofs.model.network import Network
 from compactproofs.search.crew import Crew
 from compactproofs.search.engine import fraction_of
@@ -72,8 +73,8 @@ class Node:
             yield from self.fewer.leaves()
 
 
-Pair = tuple[int, int]
-"""A label, and the number of a query among its tokens."""
+Pair = tuple[int, tuple[int, ...]]
+"""A label, and the number of a query among its tokens; or several, which share their bounds."""
 Halves = tuple[tuple[int, int], Node, Node]
 """A token and how often, where it occurs so often, and where it does not."""
 
@@ -96,18 +97,25 @@ class Forest:
         subjects = {label: subject_of(question, label) for label in question.task.labels}
         return cls(network, question, uniform_block(network), truth, subjects)
 
-    def pairs(self) -> list[Pair]:
-        """Labels with the numbers of their queries, those that most sequences have first."""
-        totals = {label: self.question.totals_by_last(label) for label in self.subjects}
-        found = [(label, q) for label, by_query in totals.items() for q, total in enumerate(by_query) if total]
-        return sorted(found, key=lambda pair: (-sum(totals[pair[0]]), pair[0], -totals[pair[0]][pair[1]], pair[1]))
+    def pairs(self, pools: int | None = None) -> list[Pair]:
+        """Labels with the numbers of their queries, those that most sequences have first; or with so many pools of neighbouring queries."""
+        found: list[Pair] = []
+        for label in self.subjects:
+            queries = [q for q, total in enumerate(self.question.totals_by_last(label)) if total]
+            groups = np.array_split(queries, min(len(queries) if pools is None else pools, len(queries))) if queries else []
+            found += [(label, tuple(group.tolist())) for group in groups]
+        weight = {label: sum(self.question.totals_by_last(label)) for label in self.subjects}
+        return sorted(found, key=lambda pair: (-weight[pair[0]], pair[0], -self.mass(pair), pair[1]))
+
+    def mass(self, pair: Pair) -> int:
+        """Of all its sequences."""
+        totals = self.question.totals_by_last(pair[0])
+        return sum(totals[q] for q in pair[1])
 
     def plot(self, pair: Pair) -> Plot:
         if pair not in self.plots:
-            label, q = pair
-            subject = self.subjects[label]
-            margin = 0.0 if self.question.margin is None else float(self.question.margin[int(subject.tokens[q]), label])
-            self.plots[pair] = Plot.of(self.form, self.truth, subject, q, margin)
+            subject, queries = self.subjects[pair[0]], np.array(pair[1])
+            self.plots[pair] = Plot.of(self.form, self.truth, subject, queries, margin_of(self.question, subject, queries))
         return self.plots[pair]
 
     # ------------------------------------------------------------ growing
@@ -131,7 +139,7 @@ class Forest:
     def tree(self, pair: Pair, leaves: int, care: Care, enough: int, seconds: float) -> Node | None:
         """A tree of so many leaves; None if the time is up before."""
         plot, budget = self.plot(pair), Budget(seconds)
-        root = self._looked(plot, Node(plot.subject.automaton, self.question.totals_by_last(pair[0])[pair[1]], {}), care)
+        root = self._looked(plot, Node(plot.subject.automaton, self.mass(pair), {}), care)
         waiting, number, left, looked = [(-root.gap, 0, root)], count(1), root.gap, 1
         while waiting and looked < leaves and left > enough:
             if budget.over:
@@ -228,7 +236,7 @@ class Forest:
         if node.failing + node.right < node.mass:
             raise DisagreementError(
                 f"of {node.mass} sequences at most {node.failing} fail and at most {node.right} are right",
-                f"label {pair[0]}, query number {pair[1]}, {node.counts}",
+                f"label {pair[0]}, queries number {pair[1]}, {node.counts}",
             )
 
     # ------------------------------------------------------------ what was found
@@ -237,16 +245,13 @@ class Forest:
     def failing(self) -> int:
         """At most so much may fail; what was not looked at counts as failing."""
         known = {pair: sum(leaf.failing for leaf in root.leaves()) for pair, root in self.roots.items()}
-        return sum(min(known.get((label, q), total), total) for label in self.subjects for q, total in self._totals(label))
+        return self.question.total - sum(max(0, self.mass(pair) - failing) for pair, failing in known.items())
 
     @property
     def right(self) -> int:
         """At most so much may be right."""
         known = {pair: sum(leaf.right for leaf in root.leaves()) for pair, root in self.roots.items()}
-        return sum(min(known.get((label, q), total), total) for label in self.subjects for q, total in self._totals(label))
-
-    def _totals(self, label: int) -> list[tuple[int, int]]:
-        return list(enumerate(self.question.totals_by_last(label)))
+        return self.question.total - sum(max(0, self.mass(pair) - right) for pair, right in known.items())
 
     def lower_parts(self) -> tuple[Part, ...]:
         """The parts of a ledger that prove the lower bound."""
@@ -270,12 +275,13 @@ class Forest:
                 return node.above
             return None if node.look is None else node.look.leaf()
 
-        return Part(pair[0], (int(tokens[pair[1]]),), tree(root))
+        return Part(pair[0], tuple(int(tokens[q]) for q in pair[1]), tree(root))
 
     def tally(self) -> Tally:
         """What checking the lower bound takes, besides tables."""
         tally, lengths = Tally(), BlockLengths(self.network)
-        for (label, _), root in self.roots.items():
+        for (label, queries), root in self.roots.items():
+            tally.leaves += lengths.pool(len(queries)) if len(queries) > 1 else 0
             for node in root.leaves():
                 look = node.look
                 if look is not None:

@@ -22,7 +22,7 @@ from compactproofs.counting.truth import AbstractTruth
 from compactproofs.counting.walks import frequencies
 from compactproofs.form.whole_block import WholeBlock
 from compactproofs.ledger.ledger import Joint, Leaf, Spoiler, Term
-from compactproofs.ledger.sources import scene_of
+from compactproofs.ledger.sources import pool_of, scene_of
 from compactproofs.ledger.verify import integers
 from compactproofs.search import grids
 from compactproofs.search.listing import list_leaf
@@ -39,14 +39,14 @@ _SPOILERS = 2
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """One label and one query of a network: what its leaves have in common."""
+    """One label and one query of a network, or several at once: what its leaves have in common."""
 
     form: WholeBlock
     truth: AbstractTruth | None
     """None if single sequences cannot be decided, or have masses"""
     subject: Subject
-    q: int
-    """The query's number among the label's tokens"""
+    query: int
+    """The query of the form"""
     margin: float
     masses: np.ndarray
     unit: int
@@ -55,15 +55,15 @@ class Plot:
     """The mass of all sequences"""
 
     @classmethod
-    def of(cls, form: WholeBlock, truth: AbstractTruth | None, subject: Subject, q: int, margin: float) -> Plot:
-        masses = for_queries(subject, np.array([q]))
+    def of(cls, form: WholeBlock, truth: AbstractTruth | None, subject: Subject, queries: np.ndarray, margin: float) -> Plot:
+        """Queries are numbered among the label's tokens."""
+        masses = for_queries(subject, queries)
+        query = int(subject.tokens[queries[0]])
+        if len(queries) > 1:
+            form, query = pool_of(form, subject, queries, Uniformly()), 0
         unit = int(unit_exponents(masses).sum())
         total = int(mass_up(masses, subject.automaton)) << unit
-        return cls(form, truth if unit == 0 and masses.max() <= 1 else None, subject, q, margin, masses, unit, total)
-
-    @property
-    def query(self) -> int:
-        return int(self.subject.tokens[self.q])
+        return cls(form, truth if unit == 0 and masses.max() <= 1 else None, subject, query, margin, masses, unit, total)
 
     def mass(self, automaton: Automaton) -> int:
         """At least the mass of a leaf, and just that if masses are small."""

@@ -24,12 +24,15 @@ from compactproofs.ledger.harms import upper_end, with_slack
 from compactproofs.ledger.ledger import Leaf, Ledger, Part
 from compactproofs.ledger.verify import INTERVALS
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.search.engine import fraction_of
 from compactproofs.search.pools import counting_steps, direct_path, find_factors, find_pools, look_at_tables
 from compactproofs.search.records import part_of_pool
 from compactproofs.search.writing import written
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
 from compactproofs.strategies.threshold.limits import refuse_if_too_long, require_whole
+from compactproofs.strategies.threshold.whole import is_whole_block, pooled_pass
+from compactproofs.strategies.threshold.whole import length as length_of_block
 from compactproofs.tasks import AbstractTask
 from compactproofs.tasks.question import Question
 
@@ -100,6 +103,8 @@ class Tabled(AbstractStrategy):
         Source: docs/explanation/threshold-proofs.md, Theorem 3.
         """
         require_ieee754()
+        if self._about_blocks(request.weights):
+            return pooled_pass(request, self.name, self.pools)
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
         started = time.perf_counter()
         factors = self.factors(request)
@@ -116,6 +121,10 @@ class Tabled(AbstractStrategy):
             search_seconds=searched - started,
             counting_seconds=seconds,
         )
+
+    def _about_blocks(self, weights: Model) -> bool:
+        """Whether the network is a whole block, and the strategy has pools and none of the paper's replacements."""
+        return self.pools > 1 and self == type(self)() and is_whole_block(weights)
 
     def factors(self, request: Request) -> Factors:
         """Hints for this model."""
@@ -191,6 +200,8 @@ class Tabled(AbstractStrategy):
         return int(np.clip(_ENTRIES_AT_ONCE // entries, 1, 16))
 
     def length(self, weights: Model, task: AbstractTask) -> ProofLength:
+        if self._about_blocks(weights) and isinstance(weights, Network):
+            return length_of_block(weights)
         counter = FlopCounter()
         question, out = Question(task), weights.d_vocab_out
         factors = self.with_choices(Factors.blank(weights, weighted=self.weighted, pooled=self.pools > 0))

@@ -74,9 +74,24 @@ def one_pass(request: Request, name: str) -> Bound:
     Cost: measured.
     Source: docs/explanation/blocks.md.
     """
+    return _grown(request, name, None)
+
+
+def pooled_pass(request: Request, name: str, pools: int) -> Bound:
+    """Look at every label with its queries in a few pools, with a number of splits each.
+
+    Guarantee: correct_at_least is at most the mass answered right, for every weight setting and every task.
+    Assumes: nothing.
+    Cost: measured.
+    Source: docs/explanation/blocks/pools.md.
+    """
+    return _grown(request, name, pools)
+
+
+def _grown(request: Request, name: str, pools: int | None) -> Bound:
     started = time.perf_counter()
     forest = _forest(request)
-    pairs = forest.pairs()
+    pairs = forest.pairs(pools)
     with one_blas_thread():
         done = forest.grow(pairs, leaves_for(request.weights), Care(steps_for(request.weights), peek=_PEEK), request.budget, _SMALL)
     require_whole(len(done), len(pairs), request.budget, name)
