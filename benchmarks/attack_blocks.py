@@ -25,10 +25,20 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import blocks
 import compactproofs as cp
 from compactproofs.model.network import Network
+from compactproofs.strategies.threshold.whole import is_whole_block
 from hostile import hostile_hints
 from random_networks import random_network
 
 FACTORS = (1e-30, 1e-12, 1e-4, 0.1, 1.0, 1.0, 1.0, 1.0, 3.0, 30.0, 1e4, 1e12)
+
+
+class OnePool(cp.ThresholdCubicPooled):
+    """All queries of a label at once: so few tokens leave nothing to pool in four."""
+
+    pools = 1
+
+    def _about_blocks(self, weights) -> bool:
+        return is_whole_block(weights)
 
 
 def drawn(seed: int) -> Network:
@@ -69,7 +79,7 @@ def attack(seed: int) -> tuple[Counter[str], list[str]]:
         network = drawn(seed)
         exact = cp.accuracy(network)
         least, most = exact.correct, exact.correct + exact.undecided
-        for name in ("threshold-quartic", "threshold-best"):
+        for name in ("threshold-quartic", "threshold-best", OnePool()):
             proof = cp.prove(network, name, upper=True, seconds=30.0)
             done[f"proofs, {proof.status}"] += 1
             if proof.status != "proven":
@@ -84,9 +94,8 @@ def attack(seed: int) -> tuple[Counter[str], list[str]]:
             for _ in range(2):
 
                 def changed(leaf):
-                    return (
-                        leaf if leaf.relaxation is None else replace(leaf, relaxation=hostile_hints(leaf.relaxation, network.n_heads, rng))
-                    )
+                    hints = leaf.relaxation
+                    return leaf if hints is None else replace(leaf, relaxation=hostile_hints(hints, len(hints.typical.weights), rng))
 
                 lower = tuple(part.with_leaves(changed) for part in proof.ledger.lower)
                 upper = None if proof.ledger.upper is None else tuple(part.with_leaves(changed) for part in proof.ledger.upper)

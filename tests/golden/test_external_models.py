@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 
 import compactproofs as cp
+from compactproofs.model.kinds import as_network
+from compactproofs_experiments.sorted_list.lists import Lists
+from compactproofs_experiments.sorted_list.prove import EFFORT, prove_output
+from compactproofs_experiments.sorted_list.truth import sampled
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "models" / "external"
 
@@ -30,3 +34,11 @@ def test_the_checker_confirms_it(cumsum, position):
     found = cp.check(certificate, model)
     assert found.accepted and found.correct_at_least == found.total == 11 ** (position + 1)
     assert len(certificate.data) < 50_000
+
+
+@pytest.mark.slow
+def test_lists_are_sorted():
+    """Compiling takes most of the time."""
+    network = as_network(cp.load(FOLDER / "sorted-list.safetensors"))
+    found = prove_output(network, Lists(51, 10), 9, EFFORT._replace(portion=0.04, few=20_000, bins=250))
+    assert 0.999 < found.accuracy <= sampled(network, Lists(51, 10), 9, 20_000)
