@@ -22,7 +22,7 @@ def run(*arguments, check=True):
 
 
 def inside(*arguments):
-    """The same without a new process: a second for each call is saved. For commands that end before they compute."""
+    """The same without a new process: two seconds for each call are saved. Every verb also has tests with `run`."""
     from compactproofs.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
@@ -33,6 +33,13 @@ def inside(*arguments):
         except SystemExit as error:
             code = error.code or 0
     return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def done(*arguments):
+    """`inside`, and it must succeed."""
+    result = inside(*arguments)
+    assert result.returncode == 0, result.stderr
+    return result
 
 
 def refused(*arguments):

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import compactproofs as cp
-from command import COMMAND, inside, refused, run
+from command import COMMAND, done, inside, refused, run
 from compactproofs.cli.output import NormalizationOption
 from compactproofs.model.config import NORMALIZATIONS
 from models import random_weights
@@ -44,9 +44,9 @@ def test_accuracy_json_is_alone_on_standard_output(small_model):
 def test_accuracy_of_a_whole_block(tmp_path):
     network = random_network(20, act="gelu", norm_final="LN")
     cp.save(network, tmp_path / "block.safetensors")
-    data = json.loads(run("accuracy", tmp_path / "block.safetensors", "--json", "-").stdout)
+    data = json.loads(done("accuracy", tmp_path / "block.safetensors", "--json", "-").stdout)
     assert (int(data["correct"]), data["method"], data["total"]) == (cp.accuracy(network).correct, "brute-force", "64")
-    assert "Clopper-Pearson" in run("accuracy", tmp_path / "block.safetensors", "--samples", 500).stdout
+    assert "Clopper-Pearson" in done("accuracy", tmp_path / "block.safetensors", "--samples", 500).stdout
 
 
 def test_accuracy_says_what_stays_undecided(tmp_path, monkeypatch):
@@ -54,15 +54,15 @@ def test_accuracy_says_what_stays_undecided(tmp_path, monkeypatch):
     W_E = np.array(network.W_E)
     W_E[2] = 1.0  # a norm of nothing
     cp.save(replace(network, W_E=W_E), tmp_path / "block.safetensors")
-    text = run("accuracy", tmp_path / "block.safetensors").stdout
+    text = done("accuracy", tmp_path / "block.safetensors").stdout
     assert "accuracy at least" in text and "37 stay undecided" in text and "exactly" not in text
 
 
 def test_accuracy_by_sampling():
-    data = json.loads(run("accuracy", "max-of-20", "--samples", 5000, "--confidence", 0.9, "--json", "-").stdout)
+    data = json.loads(done("accuracy", "max-of-20", "--samples", 5000, "--confidence", 0.9, "--json", "-").stdout)
     assert data["method"] == "sampling" and data["total"] == "5000" and data["confidence"] == 0.9
     assert data["interval"][0] < data["accuracy"] < data["interval"][1] or data["accuracy"] == 1.0
-    assert "Clopper-Pearson" in run("accuracy", "max-of-20", "--samples", 5000).stdout
+    assert "Clopper-Pearson" in done("accuracy", "max-of-20", "--samples", 5000).stdout
 
 
 def test_accuracy_refuses_the_infeasible_and_offers_sampling():
@@ -96,14 +96,14 @@ def test_prove_json_is_a_list_with_the_contracted_keys(small_model):
     }
     assert keys <= set(proof)
     assert proof["lower"] <= int(proof["correct_at_least"]) / 125 <= proof["upper"]
-    (plain,) = json.loads(run("prove", small_model, "--json", "-").stdout)
+    (plain,) = json.loads(done("prove", small_model, "--json", "-").stdout)
     assert plain["upper"] is None
 
 
 def test_prove_lists_the_infeasible_with_its_reason():
-    (proof,) = json.loads(run("prove", "max-of-10", "--strategy", "brute-force", "--seconds", 1, "--json", "-").stdout)
+    (proof,) = json.loads(done("prove", "max-of-10", "--strategy", "brute-force", "--seconds", 1, "--json", "-").stdout)
     assert proof["status"] == "infeasible" and "years" in proof["reason"]
-    text = run("prove", "max-of-10", "--family", "brute-force").stdout
+    text = done("prove", "max-of-10", "--family", "brute-force").stdout
     assert "infeasible" in text
 
 
@@ -114,18 +114,18 @@ def test_prove_prints_a_clean_table_in_a_pipe(small_model):
 
 
 def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
-    proofs = json.loads(run("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
+    proofs = json.loads(done("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
     assert len(proofs) == 318 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
     assert {p["status"] for p in proofs if not p["sound"]} == {"computed"}
-    lines = run("prove", small_model, "--family", "subcubic").stdout.splitlines()
+    lines = done("prove", small_model, "--family", "subcubic").stdout.splitlines()
     assert sum(line.startswith("* ") for line in lines) >= 1
     assert any(line.startswith("true accuracy") for line in lines)
 
 
 def test_max_flops_keeps_to_short_proofs(small_model):
-    every = json.loads(run("prove", small_model, "--all", "--json", "-").stdout)
+    every = json.loads(done("prove", small_model, "--all", "--json", "-").stdout)
     limit = sorted(p["flops"] for p in every)[20]
-    kept = json.loads(run("prove", small_model, "--all", "--max-flops", limit, "--json", "-").stdout)
+    kept = json.loads(done("prove", small_model, "--all", "--max-flops", limit, "--json", "-").stdout)
     assert 0 < len(kept) < len(every) and all(p["flops"] <= limit for p in kept)
     assert "the shortest of these proofs takes" in refused("prove", small_model, "--all", "--max-flops", 1)
 
@@ -134,12 +134,12 @@ def test_prove_alone_runs_the_portfolio_and_upper_gives_an_interval():
     (proof,) = json.loads(run("prove", "max-of-4", "--upper", "--json", "-").stdout)
     assert proof["strategy"] == "threshold-best" and proof["family"] == "threshold"
     assert proof["correct_at_least"] == proof["correct_at_most"] == "16765732"  # exact, as by brute force
-    (cubic,) = json.loads(run("prove", "max-of-4", "--strategy", "cubic", "--upper", "--json", "-").stdout)
+    (cubic,) = json.loads(done("prove", "max-of-4", "--strategy", "cubic", "--upper", "--json", "-").stdout)
     assert int(cubic["correct_at_least"]) < 16765732 <= int(cubic["correct_at_most"]) < 16777216
 
 
 def test_a_strategy_can_be_named_with_its_choices():
-    (proof,) = json.loads(run("prove", "max-of-4", "--strategy", "subcubic/max_diff_exact/svd/envelope", "--json", "-").stdout)
+    (proof,) = json.loads(done("prove", "max-of-4", "--strategy", "subcubic/max_diff_exact/svd/envelope", "--json", "-").stdout)
     assert proof["parameters"]["attention_error"] == "svd" and proof["variant"] == "repaired" and 0.5 < proof["lower"] < 1
 
 
@@ -150,15 +150,15 @@ def test_strategies_json():
 
 def test_json_to_a_file_keeps_the_text_on_standard_output(small_model, tmp_path):
     path = tmp_path / "result.json"
-    result = run("accuracy", small_model, "--json", path)
+    result = done("accuracy", small_model, "--json", path)
     assert "accuracy" in result.stdout and json.loads(path.read_text())["total"] == "125"
     assert "does not exist" in refused("accuracy", small_model, "--json", tmp_path / "nowhere" / "x.json")
 
 
 def test_shorter_sequences_than_the_model_reads(small_model):
-    (proof,) = json.loads(run("prove", small_model, "--strategy", "cubic", "--n-ctx", 2, "--json", "-").stdout)
+    (proof,) = json.loads(done("prove", small_model, "--strategy", "cubic", "--n-ctx", 2, "--json", "-").stdout)
     assert proof["total"] == "25" and "sequences of 2 tokens; the model reads up to 3" in proof["theorem"]
-    assert json.loads(run("accuracy", small_model, "--n-ctx", 2, "--json", "-").stdout)["total"] == "25"
+    assert json.loads(done("accuracy", small_model, "--n-ctx", 2, "--json", "-").stdout)["total"] == "25"
     assert "the model reads 1 to 3" in refused("accuracy", small_model, "--n-ctx", 4)
 
 
@@ -166,7 +166,7 @@ def test_assumptions_are_printed_and_kept(tmp_path):
     path = tmp_path / "bare.safetensors"
     save_file({n: np.array(t) for n, t in random_weights(0).tensors.items()}, path)
     assert "--n-heads N --normalization none" in refused("prove", path)
-    result = run("prove", path, "--n-heads", 1, "--normalization", "none", "--json", "-")
+    result = done("prove", path, "--n-heads", 1, "--normalization", "none", "--json", "-")
     assert "note: one attention head, because the user said so" in result.stderr and "note: no config found" in result.stderr
     (proof,) = json.loads(result.stdout)
     assert "no config found" in " ".join(proof["assumptions"])
@@ -243,7 +243,7 @@ def test_train_writes_models_and_reports_each_seed(tmp_path):
     for row in rows:
         assert {"path", "loss", "accuracy", "seconds"} <= row.keys() and Path(row["path"]).exists()
         assert row["accuracy"] == cp.accuracy(cp.load(row["path"])).accuracy
-    assert all(row["resumed"] for row in json.loads(run(*arguments, "--json", "-").stdout))
+    assert all(row["resumed"] for row in json.loads(done(*arguments, "--json", "-").stdout))
 
 
 def test_demo_tells_the_story_without_torch(tmp_path):
@@ -255,21 +255,21 @@ def test_demo_tells_the_story_without_torch(tmp_path):
 
 def test_prove_and_check_a_certificate(small_model, tmp_path):
     path = tmp_path / "small.cert.json"
-    said = run("prove", small_model, "--strategy", "threshold-cubic", "--upper", "--certificate", path)
+    said = done("prove", small_model, "--strategy", "threshold-cubic", "--upper", "--certificate", path)
     assert f"certificate {path}" in said.stdout
-    accepted = run("check", path, small_model)
+    accepted = done("check", path, small_model)
     assert accepted.stdout.startswith("accepted: at least ") and "over the real numbers" in accepted.stdout
     data = json.loads(run("check", path, small_model, "--json", "-").stdout)
     assert data["verdict"] == "accepted" and data["total"] == "125" and data["semantics"] == "real"
     assert {"verdict", "reason", "correct_at_least", "correct_at_most", "total", "assumptions", "seconds"} <= data.keys()
 
     cp.save(random_weights(1), tmp_path / "other.safetensors")
-    rejected = run("check", path, tmp_path / "other.safetensors", check=False)
+    rejected = inside("check", path, tmp_path / "other.safetensors")
     assert rejected.returncode == 1 and "SHA-256 differs" in rejected.stdout
     path.write_text(path.read_text()[:-20])
-    malformed = run("check", path, small_model, "--json", "-", check=False)
+    malformed = inside("check", path, small_model, "--json", "-")
     assert malformed.returncode == 2 and json.loads(malformed.stdout)["verdict"] == "malformed"
-    assert run("check", tmp_path / "none.json", small_model, check=False).returncode == 2
+    assert inside("check", tmp_path / "none.json", small_model).returncode == 2
     alone = subprocess.run([sys.executable, "-m", "compactproofs.checker", path, small_model], capture_output=True, text=True)
     assert alone.returncode == 2 and alone.stdout.startswith("malformed: the certificate is not valid JSON")
     assert subprocess.run([sys.executable, "-m", "compactproofs.checker"], capture_output=True).returncode == 2
@@ -278,11 +278,11 @@ def test_prove_and_check_a_certificate(small_model, tmp_path):
 def test_several_certificates_go_to_a_folder(small_model, tmp_path):
     folder = tmp_path / "certificates"
     arguments = ["--strategy", "cubic", "--strategy", "brute-force", "--strategy", "subcubic", "--certificate", folder]
-    listed = json.loads(run("prove", small_model, *arguments, "--json", "-").stdout)
+    listed = json.loads(done("prove", small_model, *arguments, "--json", "-").stdout)
     paths = {entry["strategy"]: entry["certificate"]["path"] for entry in listed}
     assert paths["brute-force"] is None and len(list(folder.iterdir())) == 2
     for strategy in ("cubic", "subcubic"):
-        assert run("check", paths[strategy], small_model).returncode == 0
+        assert inside("check", paths[strategy], small_model).returncode == 0
 
 
 def test_certificates_that_cannot_be_written_are_refused_at_once(small_model, tmp_path):
@@ -304,15 +304,15 @@ def test_certificates_that_cannot_be_written_are_refused_at_once(small_model, tm
 
 def test_a_float32_certificate_says_what_it_assumes(small_model, tmp_path):
     path = tmp_path / "f32.cert.json"
-    run("prove", small_model, "--strategy", "cubic", "--certificate", path, "--semantics", "float32-any-order")
-    assert "ASSUMING the error model float32-1" in run("check", path, small_model).stdout
+    done("prove", small_model, "--strategy", "cubic", "--certificate", path, "--semantics", "float32-any-order")
+    assert "ASSUMING the error model float32-1" in done("check", path, small_model).stdout
 
 
 def test_train_makes_networks(tmp_path):
     pytest.importorskip("torch")
     kind = ["--n-heads", 2, "--d-mlp", 32, "--act", "silu", "--norm", "RMS", "--bias"]
     sizes = ["--n-ctx", 2, "--d-vocab", 8, "--d-model", 16, "--steps", 3, "--seeds", "7", "--out", tmp_path]
-    (row,) = json.loads(run("train", *kind, *sizes, "--json", "-").stdout)
+    (row,) = json.loads(done("train", *kind, *sizes, "--json", "-").stdout)
     network = cp.load(row["path"])
     assert Path(row["path"]).name == "max-of-2-v8-heads2-silu32-RMS-bias-seed7.safetensors"
     assert (

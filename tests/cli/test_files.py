@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import compactproofs as cp
-from command import COMMAND, inside, refused, run
+from command import COMMAND, done, inside, refused, run
 from models import random_weights
 
 
@@ -77,7 +77,7 @@ def test_stored_results_are_inputs(results, tmp_path):
 
 def test_a_certificate_is_an_input_of_check(model, tmp_path):
     certificate = tmp_path / "c.json"
-    run("prove", model, "--strategy", "cubic", "--certificate", certificate)
+    done("prove", model, "--strategy", "cubic", "--certificate", certificate)
     assert "which this command reads" in refused("check", certificate, model, "--json", certificate, "--force")
 
 
@@ -86,7 +86,7 @@ def results(tmp_path_factory):
     """A folder of results that a report can be made from again."""
     folder = tmp_path_factory.mktemp("stored")
     cp.save(random_weights(0), folder / "small.safetensors")
-    run("report", folder / "small.safetensors", "--out", folder / "page.html")
+    done("report", folder / "small.safetensors", "--out", folder / "page.html")
     return folder / "page.results"
 
 
@@ -97,8 +97,8 @@ def test_files_of_others_are_kept_unless_told_otherwise_and_our_own_are_replaced
     verb = {"--json": ["accuracy", model], "--certificate": ["prove", model, "--strategy", "cubic"], "--out": ["report", results]}[option]
     assert "is not one of ours; choose another name, or replace it with --force" in refused(*verb, option, path)
     assert path.read_text() == '{"a": "thesis"}'
-    run(*verb, option, path, "--force")
-    run(*verb, option, path)
+    done(*verb, option, path, "--force")
+    done(*verb, option, path)
     assert '"a": "thesis"' not in path.read_text()
 
 
@@ -107,8 +107,8 @@ def test_a_sweep_keeps_files_of_others(model, tmp_path):
     csv.write_text("name,age\n")
     sweep = ["sweep", tmp_path, "--out", tmp_path / "out", "--strategy", "cubic", "--workers", 1, "--csv", csv]
     assert "--force" in refused(*sweep)
-    run(*sweep, "--force")
-    run(*sweep)
+    done(*sweep, "--force")
+    done(*sweep)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_figure_that_only_mentions_us_is_not_ours_and_is_looked_at_before_prov
 
 def test_a_certificate_or_an_empty_list_is_no_result_of_ours(model, tmp_path):
     path = tmp_path / "c.json"
-    run("prove", model, "--strategy", "cubic", "--certificate", path)
+    done("prove", model, "--strategy", "cubic", "--certificate", path)
     for text in (path.read_text(), "[]"):
         path.write_text(text)
         assert "is not one of ours" in refused("accuracy", model, "--json", path)
@@ -150,11 +150,11 @@ def test_a_certificate_or_an_empty_list_is_no_result_of_ours(model, tmp_path):
 def test_figures_keep_files_of_others(results, tmp_path):
     (tmp_path / "pareto.svg").write_text("<svg>mine</svg>")
     report = ["report", results, "--out", tmp_path / "page.html", "--figures", tmp_path]
-    result = run(*report, check=False)
+    result = inside(*report)
     assert result.returncode == 2 and "pareto.svg: that file exists" in result.stderr
     assert (tmp_path / "pareto.svg").read_text() == "<svg>mine</svg>"
-    run(*report, "--force")
-    run(*report)
+    done(*report, "--force")
+    done(*report)
 
 
 def test_certificates_in_a_folder_keep_files_of_others(model, tmp_path):
@@ -163,8 +163,8 @@ def test_certificates_in_a_folder_keep_files_of_others(model, tmp_path):
     folder.mkdir()
     (folder / "brute-force.cert.json").write_text("mine")
     prove = ["prove", model, "--strategy", "cubic", "--strategy", "subcubic", "--strategy", "brute-force", "--certificate", folder]
-    run(*prove)
-    run(*prove)
+    done(*prove)
+    done(*prove)
     (folder / "cubic.cert.json").write_text("mine")
     assert "cubic.cert.json: that file exists and is not one of ours" in refused(*prove)
     assert (folder / "cubic.cert.json").read_text() == (folder / "brute-force.cert.json").read_text() == "mine"
@@ -199,12 +199,12 @@ def test_a_page_cannot_be_called_as_its_results(model, tmp_path):
 def test_a_symbolic_link_is_followed_and_kept(model, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link.json").symlink_to(tmp_path / "real" / "result.json")
-    run("accuracy", model, "--json", tmp_path / "link.json")
+    done("accuracy", model, "--json", tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink() and "accuracy" in json.loads((tmp_path / "real" / "result.json").read_text())
 
 
 def sweep_to_csv(folder, csv):
-    return run("sweep", folder, "--out", folder / "out", "--strategy", "cubic", "--workers", 1, "--csv", csv)
+    return done("sweep", folder, "--out", folder / "out", "--strategy", "cubic", "--workers", 1, "--csv", csv)
 
 
 def test_a_table_follows_symbolic_links_too(model, tmp_path):
@@ -249,7 +249,7 @@ def test_a_new_file_has_the_users_permissions_and_an_old_one_keeps_its_own(tmp_p
 
 def test_a_device_is_written_to_not_replaced(model):
     before = Path("/dev/null").stat()
-    run("accuracy", model, "--json", "/dev/null")
+    done("accuracy", model, "--json", "/dev/null")
     assert Path("/dev/null").stat().st_rdev == before.st_rdev
 
 

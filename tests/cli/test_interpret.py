@@ -4,7 +4,7 @@ import json
 import shutil
 
 import compactproofs as cp
-from command import refused, run
+from command import done, refused, run
 from compactproofs.model import zoo
 from models import random_weights
 
@@ -21,7 +21,7 @@ def test_a_model_gives_json_alone_on_standard_output(tmp_path):
 
 
 def test_a_bundled_model_gives_an_explained_table():
-    text = run("interpret", "max-of-4", "--samples", 500).stdout
+    text = done("interpret", "max-of-4", "--samples", 500).stdout
     assert "EQKERatioFirstTwoSingularFloat" in text and "their ratio; large means one direction decides attention" in text
     assert "zero-ablations (a sample of 500 sequences)" in text and "EU, EQKE, EQKP, EVOU, PVOU" in text
     assert "\x1b" not in text and text.isascii()
@@ -31,7 +31,7 @@ def test_a_folder_of_published_size_is_compared(tmp_path):
     shutil.copy(zoo._FOLDER / "max-of-4.safetensors", tmp_path / "a.safetensors")
     shutil.copy(zoo._FOLDER / "max-of-4.safetensors", tmp_path / "b.safetensors")
     report = tmp_path / "report.json"
-    text = run("interpret", tmp_path, "--samples", 500, "--json", report).stdout
+    text = done("interpret", tmp_path, "--samples", 500, "--json", report).stdout
     assert text.startswith("2 models") and "std apart" in text
     data = json.loads(report.read_text())
     assert [model["file"] for model in data["models"]] == ["a.safetensors", "b.safetensors"]
@@ -44,9 +44,9 @@ def test_a_folder_of_published_size_is_compared(tmp_path):
 def test_a_folder_of_other_models_is_not_compared(tmp_path):
     cp.save(random_weights(0), tmp_path / "a.safetensors")
     cp.save(random_weights(1), tmp_path / "b.safetensors")
-    data = json.loads(run("interpret", tmp_path, "--json", "-").stdout)
+    data = json.loads(done("interpret", tmp_path, "--json", "-").stdout)
     assert data["published"] is None and len(data["models"]) == 2
-    assert "published" not in run("interpret", tmp_path).stdout
+    assert "published" not in done("interpret", tmp_path).stdout
 
 
 def test_expected_errors_are_one_line(tmp_path):

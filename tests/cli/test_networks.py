@@ -114,7 +114,7 @@ def test_certificates_of_whole_blocks(tmp_path):
     network = blocks.tiny_block(0, "two heads, final LN")
     cp.save(network, tmp_path / "heads.safetensors")
     place = tmp_path / "heads.cert.json"
-    (proof,) = json.loads(run("prove", tmp_path / "heads.safetensors", "--upper", "--certificate", place, "--json", "-").stdout)
+    (proof,) = json.loads(inside("prove", tmp_path / "heads.safetensors", "--upper", "--certificate", place, "--json", "-").stdout)
     true = network_oracle.count_correct(network)
     assert (proof["correct_at_least"], proof["correct_at_most"]) == (str(true), str(true))
     alone = subprocess.run(

@@ -6,7 +6,7 @@ import os
 import duckdb
 
 import compactproofs as cp
-from command import refused, run
+from command import done, refused, run
 from models import mostly_right, random_weights
 
 
@@ -17,7 +17,7 @@ def test_a_model_and_then_its_results(tmp_path):
     assert f"results: {tmp_path / 'page.results'}" in said.stdout and f"report: {page}" in said.stdout
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
     again = tmp_path / "again.html"
-    data = json.loads(run("report", tmp_path / "page.results", "--out", again, "--json", "-").stdout)
+    data = json.loads(done("report", tmp_path / "page.results", "--out", again, "--json", "-").stdout)
     assert data.pop("producer").startswith("compactproofs ")
     assert data == {"report": str(again), "bytes": page.stat().st_size, "models": ["small"], "figures": []}
     assert again.read_bytes() == page.read_bytes()
@@ -32,10 +32,10 @@ def test_a_folder_of_models_a_sweep_and_a_reproduction(tmp_path):
     names = ["seed0", "seed1", "seed2"]
 
     def reported(source, *options):
-        data = json.loads(run("report", source, "--out", tmp_path / "page.html", "--json", "-", *options).stdout)
+        data = json.loads(done("report", source, "--out", tmp_path / "page.html", "--json", "-", *options).stdout)
         return data["models"], (tmp_path / "page.html").read_text(encoding="utf-8")
 
-    run("sweep", models, "--out", tmp_path / "swept" / "results", "--strategy", "cubic", "--strategy", "threshold-cubic", "--workers", 1)
+    done("sweep", models, "--out", tmp_path / "swept" / "results", "--strategy", "cubic", "--strategy", "threshold-cubic", "--workers", 1)
     for source in (tmp_path / "swept" / "results", tmp_path / "swept"):  # a reproduction keeps its store in `results`
         found, text = reported(source)
         assert found == names and "Distribution over models" in text and "bad.safetensors" in text and "not a readable" in text
@@ -60,7 +60,7 @@ def test_results_of_the_first_edition_are_refused(tmp_path):
 def test_a_file_name_that_is_not_utf_8_has_a_page(tmp_path):
     model = os.fsencode(tmp_path) + b"/odd\xff\x1b[31m.safetensors"
     cp.save(random_weights(0), os.fsdecode(model))
-    run("report", os.fsdecode(model), "--out", tmp_path / "page.html")
+    done("report", os.fsdecode(model), "--out", tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert r"<title>compactproofs: odd\udcff\x1b[31m</title>" in text and r"<h1>odd\udcff\x1b[31m</h1>" in text
 

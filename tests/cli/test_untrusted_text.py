@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import compactproofs as cp
-from command import run
+from command import done, inside, run
 from compactproofs.text import printable
 from models import random_weights
 
@@ -50,7 +50,7 @@ def test_metadata_cannot_write_to_the_terminal(tmp_path):
     assert result.returncode == 2 and result.stderr.count("\n") == 1 and result.stderr[:-1].isprintable()
     del said["attn_scale"]
     save_file({name: np.array(t) for name, t in random_weights(0).tensors.items()}, path, said)
-    result = run("accuracy", path)
+    result = done("accuracy", path)
     assert "was assumed not to change the function" in result.stderr and "\x1b" not in result.stderr and "\r" not in result.stderr
 
 
@@ -58,7 +58,7 @@ def test_names_of_tensors_and_files_cannot_write_to_the_terminal(tmp_path):
     path = tmp_path / f"{PAINT.strip()}.safetensors"
     save_file({PAINT: np.zeros(2, np.float32)}, path)
     for verb in (["accuracy", path], ["prove", path]):
-        result = run(*verb, check=False)
+        result = inside(*verb)
         assert result.returncode == 2 and result.stderr.count("\n") == 1 and result.stderr[:-1].isprintable()
-    swept = run("sweep", tmp_path, "--out", tmp_path / "out", "--strategy", "cubic", "--workers", 1)
+    swept = done("sweep", tmp_path, "--out", tmp_path / "out", "--strategy", "cubic", "--workers", 1)
     assert all(line.isprintable() for line in swept.stdout.splitlines()) and "1 failed" in swept.stdout

@@ -39,6 +39,12 @@ def truth(name):
     return network_oracle.bounds((MODELS | EXTREME | AWKWARD)[name])
 
 
+@cache
+def proven(name, strategy="threshold-quartic"):
+    """A proof of one of `MODELS`, for all tests that need it."""
+    return prove(MODELS[name], strategy, upper=True)
+
+
 def proofs(network, task=None):
     return [prove(network, name, task, upper=True) for name in ("threshold-quartic", "threshold-best")]
 
@@ -47,7 +53,7 @@ def proofs(network, task=None):
 def test_what_is_proven_encloses_the_truth(name):
     """And is exact with the portfolio, which decides what is left one by one. Ledgers prove what is claimed, in intervals too."""
     network, (least, most) = MODELS[name], truth(name)
-    quartic, best = proofs(network)
+    quartic, best = proven(name), proven(name, "threshold-best")
     assert quartic.status == best.status == "proven" and quartic.correct_at_least <= least
     assert best.correct_at_least == least == most == best.correct_at_most == quartic.correct_at_most
     found = verify(best.ledger, network)
@@ -59,12 +65,16 @@ def test_what_is_proven_encloses_the_truth(name):
 def test_verify_in_intervals_agrees_with_arrays_with_one_error(name):
     """Two arithmetics for one text: intervals are the tighter, and enclose the truth too."""
     network, (least, _) = MODELS[name], truth(name)
-    quartic = prove(network, "threshold-quartic")
+    quartic = proven(name)
     by_intervals = verify(quartic.ledger, network, intervals=True)
     assert quartic.correct_at_least <= by_intervals.correct_at_least <= least
 
 
-@pytest.mark.parametrize("name", [*EXTREME, *AWKWARD])
+MODERATE = [name for name in AWKWARD if name.endswith("weights of 1e-09")]
+"""Between weights of 1e-30 and of 1e4, which also run: for `make test-slow`."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in MODERATE)) for name in [*EXTREME, *AWKWARD]])
 def test_extreme_and_awkward_weights_prove_nothing_false(name):
     """Weights that overflow, underflow or saturate, ties, norms without eps."""
     network, (least, most) = (EXTREME | AWKWARD)[name], truth(name)
@@ -76,9 +86,9 @@ def test_extreme_and_awkward_weights_prove_nothing_false(name):
 
 @pytest.mark.parametrize("kind", blocks.KINDS)
 def test_hints_from_nowhere_prove_nothing_false(kind):
-    network, (least, most) = MODELS[f"{kind}, seed 1"], truth(f"{kind}, seed 1")
-    ledger = prove(network, "threshold-quartic", upper=True).ledger
-    upper = prove(network, upper=True).ledger.upper
+    name = f"{kind}, seed 1"
+    network, (least, most) = MODELS[name], truth(name)
+    ledger, upper = proven(name).ledger, proven(name, "threshold-best").ledger.upper
     rng = np.random.default_rng(0)
 
     def changed(leaf):
@@ -92,7 +102,7 @@ def test_hints_from_nowhere_prove_nothing_false(kind):
 
 @pytest.mark.parametrize("kind", ["LN, MLP", "two heads, LN, MLP", "three heads, GELU"])
 def test_a_ledger_may_be_about_another_network(kind):
-    ledger = prove(MODELS[f"{kind}, seed 0"], upper=True).ledger
+    ledger = proven(f"{kind}, seed 0", "threshold-best").ledger
     for seed in range(3):
         network = blocks.tiny_block(10 + seed, kind)
         found, true = verify(ledger, network), network_oracle.count_correct(network)

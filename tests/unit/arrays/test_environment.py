@@ -30,4 +30,8 @@ def test_flush_to_zero_is_refused_instead_of_proving_a_falsehood(when):
     result = run(code)
     assert result.returncode != 0 and result.stdout == ""
     assert "does not follow IEEE-754" in result.stderr
+
+
+def test_the_same_network_in_an_ordinary_process():
+    pytest.importorskip("torch")
     assert run("print(cp.prove(cp.Weights(**tensors)).correct_at_least)").stdout == "1\n"

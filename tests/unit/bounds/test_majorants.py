@@ -166,14 +166,15 @@ def test_majorants_are_above_every_sequence(kind):
     assert tight > 12
 
 
+@pytest.mark.parametrize(("seed", "rounds"), [(7, 2), pytest.param(8, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", blocks.KINDS)
-def test_majorants_of_any_hints_are_above_every_sequence_or_unproven(kind):
+def test_majorants_of_any_hints_are_above_every_sequence_or_unproven(kind, seed, rounds):
     """Hints from nowhere: centres, ranges, directions, shares, tangents."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     proven = 0
     for case in cases(kind, seeds=(1,)):
         found = case.search()
-        for _ in range(4):
+        for _ in range(rounds):
             hints = hostile_hints(found[0], case.network.n_heads, rng) if found is not None else None
             if hints is None:
                 continue

@@ -1,11 +1,15 @@
 """Sweeps in a local pool: what is kept, what is skipped, what is recorded when things go wrong."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import psutil
@@ -19,10 +23,11 @@ from compactproofs.results.store import open_results
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.cubic import Cubic
 from compactproofs.strategies.registry import strategy
-from compactproofs.sweeps.executors import LocalPool
+from compactproofs.sweeps.executors import LocalPool, _start_worker
 from compactproofs.sweeps.plan import plan_sweep
 from compactproofs.sweeps.survey import Missing
 from compactproofs.sweeps.sweep import _Keeper, export_csv, run_plan
+from compactproofs.sweeps.threads import limited_children
 from compactproofs.sweeps.work import prove_model
 from models import random_weights
 from sweep_strategies import Environment, Kills, Raises
@@ -35,6 +40,30 @@ def models(tmp_path):
     for seed in range(4):
         cp.save(random_weights(seed), folder / f"seed{seed}.safetensors")
     return folder
+
+
+class _Kept(LocalPool):
+    """One worker for many sweeps."""
+
+    @contextmanager
+    def open(self):
+        yield _pool()
+
+
+@cache
+def _pool():
+    with limited_children():
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start_worker)
+        pool.submit(os.getpid).result()
+    return pool
+
+
+@pytest.fixture(scope="module")
+def one_worker():
+    """A process for all tests that are not about processes: each takes seconds to start."""
+    yield _Kept(1)
+    _pool().shutdown()
+    _pool.cache_clear()
 
 
 def results(out, columns="model, label, status, reason"):
@@ -88,11 +117,11 @@ def assert_rows_are_the_files(out, models, strategies=("cubic",)):
     assert found == sorted(expected)
 
 
-def test_replaced_renamed_and_deleted_files_leave_no_rows_behind(models, tmp_path):
+def test_replaced_renamed_and_deleted_files_leave_no_rows_behind(models, tmp_path, one_worker):
     out = tmp_path / "out"
 
     def again(expected):
-        assert counts(run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))) == expected
+        assert counts(run_plan(plan_sweep(models, ["cubic"]), out, one_worker)) == expected
         assert_rows_are_the_files(out, models)
 
     again((4, 0, 0))
@@ -112,21 +141,21 @@ def test_replaced_renamed_and_deleted_files_leave_no_rows_behind(models, tmp_pat
     again((0, 3, 0))
 
 
-def test_a_file_whose_metadata_changes_has_rows_with_the_new_assumptions(models, tmp_path):
+def test_a_file_whose_metadata_changes_has_rows_with_the_new_assumptions(models, tmp_path, one_worker):
     out, path = tmp_path / "out", models / "seed0.safetensors"
-    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    run_plan(plan_sweep(models, ["cubic"]), out, one_worker)
     said = {"n_heads": "1", "normalization_type": "none"}
     save_file({name: np.array(t) for name, t in random_weights(0).tensors.items()}, path, said)
     assert cp.load(path) == random_weights(0) and cp.load(path).assumptions
-    assert counts(run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))) == (1, 3, 0)
+    assert counts(run_plan(plan_sweep(models, ["cubic"]), out, one_worker)) == (1, 3, 0)
     assert_rows_are_the_files(out, models)
 
 
-def test_a_file_that_was_replaced_leaves_no_rows_of_other_options_behind(models, tmp_path):
+def test_a_file_that_was_replaced_leaves_no_rows_of_other_options_behind(models, tmp_path, one_worker):
     out = tmp_path / "out"
 
     def sweep(**options):
-        return counts(run_plan(plan_sweep(models, ["cubic"], **options), out, LocalPool(1)))
+        return counts(run_plan(plan_sweep(models, ["cubic"], **options), out, one_worker))
 
     def assert_present():
         files = {path.name: cp.load(path).sha256 for path in models.iterdir()}
@@ -166,9 +195,9 @@ def test_file_names_that_are_not_utf_8_have_rows(models, tmp_path):
         run_plan(plan_sweep(models, ["cubic"]), tmp_path / os.fsdecode(b"out\xff"), LocalPool(1))
 
 
-def test_a_folder_that_moved_is_shown_once_and_another_folder_beside(models, tmp_path):
+def test_a_folder_that_moved_is_shown_once_and_another_folder_beside(models, tmp_path, one_worker):
     out, moved, other = tmp_path / "out", tmp_path / "moved", tmp_path / "other"
-    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    run_plan(plan_sweep(models, ["cubic"]), out, one_worker)
     models.rename(moved)
     assert counts(run_plan(plan_sweep(moved, ["cubic"]), out, _NoWorkers())) == (0, 4, 0)
     assert_rows_are_the_files(out, moved)
@@ -179,9 +208,9 @@ def test_a_folder_that_moved_is_shown_once_and_another_folder_beside(models, tmp
     assert results(out, "DISTINCT folder") == sorted([(str(moved),), (str(other),)])
 
 
-def test_a_change_of_the_code_makes_results_new(models, tmp_path, monkeypatch):
+def test_a_change_of_the_code_makes_results_new(models, tmp_path, monkeypatch, one_worker):
     out = tmp_path / "out"
-    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    run_plan(plan_sweep(models, ["cubic"]), out, one_worker)
     changed = plan_sweep(models, ["cubic"], bounds="0123456789ab")
     with pytest.raises(SweepError, match=r"planned with .* \(0123456789ab\); install the same version"):
         run_plan(changed, out, LocalPool(1))
@@ -198,47 +227,47 @@ def test_a_file_that_changes_while_it_is_proven_about_is_not_given_the_old_rows(
     assert row[2] == "failed" and "changed while it was proven about" in row[3]
 
 
-def test_what_files_do_not_say_is_told_for_the_whole_folder(tmp_path):
+def test_what_files_do_not_say_is_told_for_the_whole_folder(tmp_path, one_worker):
     save_file({name: np.array(t) for name, t in random_weights(0).tensors.items()}, tmp_path / "bare.safetensors")
-    assert counts(run_plan(plan_sweep(tmp_path, ["cubic"]), tmp_path / "out", LocalPool(1))) == (0, 0, 1)
+    assert counts(run_plan(plan_sweep(tmp_path, ["cubic"]), tmp_path / "out", one_worker)) == (0, 0, 1)
     told = plan_sweep(tmp_path, ["cubic"], Told(n_heads=1, normalization="none"))
-    assert counts(run_plan(told, tmp_path / "out", LocalPool(1))) == (1, 0, 0)
+    assert counts(run_plan(told, tmp_path / "out", one_worker)) == (1, 0, 0)
     ((label, status, assumptions),) = results(tmp_path / "out", "label, status, assumptions")
     assert (label, status) == ("cubic", "proven") and "because the user said so" in assumptions
 
 
-def test_a_truncated_part_is_done_again(models, tmp_path):
+def test_a_truncated_part_is_done_again(models, tmp_path, one_worker):
     plan, out = plan_sweep(models, ["cubic"]), tmp_path / "out"
-    run_plan(plan, out, LocalPool(1))
+    run_plan(plan, out, one_worker)
     expected = results(out)
     broken = sorted(out.glob("*.parquet"))[1]
     broken.write_bytes(broken.read_bytes()[:500])
-    assert counts(run_plan(plan, out, LocalPool(1))) == (1, 3, 0)
+    assert counts(run_plan(plan, out, one_worker)) == (1, 3, 0)
     assert results(out) == expected
 
 
-def test_a_file_that_is_no_model_is_a_failed_row_until_it_is_one(models, tmp_path):
+def test_a_file_that_is_no_model_is_a_failed_row_until_it_is_one(models, tmp_path, one_worker):
     out = tmp_path / "out"
     (models / "bad.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00not json")
     for expected in ((4, 0, 1), (0, 4, 1)):
-        summary = run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, LocalPool(1))
+        summary = run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, one_worker)
         assert counts(summary) == expected and summary.failed_rows == 1
         (failed,) = [row for row in results(out) if row[2] == "failed"]
         assert failed[:2] == ("bad.safetensors", None) and "ModelError" in failed[3] and "not a readable safetensors file" in failed[3]
         assert len(results(out)) == 9
     cp.save(random_weights(10), models / "bad.safetensors")
-    assert counts(run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, LocalPool(1))) == (1, 4, 0)
+    assert counts(run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, one_worker)) == (1, 4, 0)
     assert len(results(out)) == 10 and all(row[2] == "proven" for row in results(out))
 
 
-def test_a_strategy_that_raises_is_a_failed_row_and_the_others_are_kept(models, tmp_path):
+def test_a_strategy_that_raises_is_a_failed_row_and_the_others_are_kept(models, tmp_path, one_worker):
     plan, out = plan_sweep(models, [Raises(), Cubic()]), tmp_path / "out"
-    summary = run_plan(plan, out, LocalPool(1))
+    summary = run_plan(plan, out, one_worker)
     assert counts(summary) == (0, 0, 4) and summary.failed_rows == 4
     assert sorted({row[1:] for row in results(out)}) == [("cubic", "proven", None), ("raises", "failed", "ZeroDivisionError: on purpose")]
     again = run_plan(plan, out, _NoWorkers())
     assert counts(again) == (0, 4, 0) and again.failed_rows == 4
-    assert counts(run_plan(plan, out, LocalPool(1), retry_failed=True)) == (0, 0, 4)
+    assert counts(run_plan(plan, out, one_worker, retry_failed=True)) == (0, 0, 4)
     assert len(results(out)) == 8
 
 
@@ -343,24 +372,24 @@ class _NoWorkers(LocalPool):
         raise AssertionError("nothing is missing, so no workers are needed")
 
 
-def test_what_is_there_is_not_computed_again_whatever_else_is_asked(models, tmp_path):
+def test_what_is_there_is_not_computed_again_whatever_else_is_asked(models, tmp_path, one_worker):
     out = tmp_path / "out"
-    assert counts(run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, LocalPool(1))) == (4, 0, 0)
+    assert counts(run_plan(plan_sweep(models, ["cubic", "brute-force"]), out, one_worker)) == (4, 0, 0)
     assert counts(run_plan(plan_sweep(models, ["cubic"]), out, _NoWorkers())) == (0, 4, 0)
     before = results(out, "model, label, seconds, search_seconds")
     more = plan_sweep(models, ["cubic", Raises(), "threshold-cubic"])
-    assert counts(run_plan(more, out, LocalPool(1))) == (0, 0, 4)
+    assert counts(run_plan(more, out, one_worker)) == (0, 0, 4)
     found = results(out, "model, label, seconds, search_seconds")
     assert set(before) < set(found) and len(found) == 16  # the bounds that were there are still those
     assert {row[0] for row in results(out, "DISTINCT accuracy_method")} == {"brute-force"}
     assert export_csv(more, out, tmp_path / "r.csv") == 12
 
 
-def test_documents_are_rows_beside_the_proofs(models, tmp_path):
+def test_documents_are_rows_beside_the_proofs(models, tmp_path, one_worker):
     out = tmp_path / "out"
-    run_plan(plan_sweep(models, ["cubic"]), out, LocalPool(1))
+    run_plan(plan_sweep(models, ["cubic"]), out, one_worker)
     measured = plan_sweep(models, ["cubic"], documents=("statistics", "tables"), ablation_samples=10)
-    assert counts(run_plan(measured, out, LocalPool(1))) == (4, 0, 0)
+    assert counts(run_plan(measured, out, one_worker)) == (4, 0, 0)
     assert counts(run_plan(measured, out, _NoWorkers())) == (0, 4, 0)
     assert len(results(out)) == 4
     with open_results(out) as connection:
@@ -370,11 +399,11 @@ def test_documents_are_rows_beside_the_proofs(models, tmp_path):
     assert json.loads(statistics[0][0]) == cp.interpret(random_weights(0), samples=10).statistics
 
 
-def test_two_sweeps_with_other_strategies_at_the_same_time_show_each_row_once(models, tmp_path):
+def test_two_sweeps_with_other_strategies_at_the_same_time_show_each_row_once(models, tmp_path, one_worker):
     out = tmp_path / "out"
     one, other = plan_sweep(models, ["cubic", "brute-force"]), plan_sweep(models, ["cubic", "threshold-cubic"])
     for plan in (one, other):  # neither knew of the other
-        run_plan(plan, tmp_path / plan.work.digest, LocalPool(1))
+        run_plan(plan, tmp_path / plan.work.digest, one_worker)
     out.mkdir()
     for plan in (one, other):
         for part in (tmp_path / plan.work.digest).glob("*.parquet"):
@@ -382,9 +411,11 @@ def test_two_sweeps_with_other_strategies_at_the_same_time_show_each_row_once(mo
     assert len(results(out)) == 12 and counts(run_plan(one, out, _NoWorkers())) == (0, 4, 0)
 
 
-def test_a_failure_of_the_whole_model_goes_when_it_is_tried_again(models, tmp_path):
+def test_a_failure_of_the_whole_model_goes_when_it_is_tried_again(models, tmp_path, one_worker):
+    for seed in (2, 3):
+        (models / f"seed{seed}.safetensors").unlink()
     plan, out = plan_sweep(models, [Kills(3), Cubic()]), tmp_path / "out"
-    assert counts(run_plan(plan, out, LocalPool(1))) == (0, 0, 4)
-    assert counts(run_plan(plan, out, _NoWorkers())) == (0, 4, 0) and len(results(out)) == 4
-    assert counts(run_plan(plan_sweep(models, [Cubic()]), out, LocalPool(1), retry_failed=True)) == (4, 0, 0)
-    assert [row[1:3] for row in results(out)] == [("cubic", "proven")] * 4
+    assert counts(run_plan(plan, out, LocalPool(1))) == (0, 0, 2)
+    assert counts(run_plan(plan, out, _NoWorkers())) == (0, 2, 0) and len(results(out)) == 2
+    assert counts(run_plan(plan_sweep(models, [Cubic()]), out, one_worker, retry_failed=True)) == (2, 0, 0)
+    assert [row[1:3] for row in results(out)] == [("cubic", "proven")] * 2
