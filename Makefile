@@ -4,16 +4,25 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check docs bench zoo transformer-lens install clean
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+
+.PHONY: demo test test-long test-slow warm check docs bench zoo transformer-lens install clean
 
 demo: .venv/.core          ## a tour on bundled models, without torch
 	$(BIN)/compactproofs demo
 
-test: .venv/.dev           ## the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+test: warm                 ## every property and every verb, in a few minutes
+	$(PYTEST) -m "not slow and not long"
+
+test-long: warm            ## whole runs, retraining, fuzzing, documentation: what CI runs besides
+	$(PYTEST) -m "long and not slow"
 
 test-slow: .venv/.dev      ## long-running statistical and training tests
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+	$(PYTEST) -m slow
+
+warm: .venv/.dev           ## compile once what the workers of a test run would each compile
+	$(BIN)/compactproofs prove max-of-4 > /dev/null
+	$(BIN)/compactproofs prove max-of-4-heads --n-ctx 2 --seconds 1 > /dev/null
 
 check: .venv/.dev docs     ## lint, format, types, import contracts, strict documentation build
 	$(BIN)/ruff check .

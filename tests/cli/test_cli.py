@@ -41,6 +41,7 @@ def test_accuracy_json_is_alone_on_standard_output(small_model):
     assert int(data["correct"]) == cp.accuracy(random_weights(0)).correct
 
 
+@pytest.mark.long
 def test_accuracy_of_a_whole_block(tmp_path):
     network = random_network(20, act="gelu", norm_final="LN")
     cp.save(network, tmp_path / "block.safetensors")
@@ -113,6 +114,7 @@ def test_prove_prints_a_clean_table_in_a_pipe(small_model):
     assert "\x1b" not in text and text.isascii()
 
 
+@pytest.mark.long
 def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
     proofs = json.loads(done("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
     assert len(proofs) == 318 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
@@ -219,6 +221,7 @@ def test_an_expected_error_of_a_real_process():
     assert (result.returncode, result.stdout) == (2, "") and result.stderr.startswith("error: no bundled model")
 
 
+@pytest.mark.long
 def test_train_writes_models_and_reports_each_seed(tmp_path):
     pytest.importorskip("torch")
     arguments = [
@@ -246,6 +249,7 @@ def test_train_writes_models_and_reports_each_seed(tmp_path):
     assert all(row["resumed"] for row in json.loads(done(*arguments, "--json", "-").stdout))
 
 
+@pytest.mark.long
 def test_demo_tells_the_story_without_torch(tmp_path):
     result = subprocess.run([COMMAND, "demo"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -308,6 +312,7 @@ def test_a_float32_certificate_says_what_it_assumes(small_model, tmp_path):
     assert "ASSUMING the error model float32-1" in done("check", path, small_model).stdout
 
 
+@pytest.mark.long
 def test_train_makes_networks(tmp_path):
     pytest.importorskip("torch")
     kind = ["--n-heads", 2, "--d-mlp", 32, "--act", "silu", "--norm", "RMS", "--bias"]

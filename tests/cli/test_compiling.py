@@ -4,6 +4,8 @@ import os
 import subprocess
 from unittest import mock
 
+import pytest
+
 import compactproofs as cp
 from command import COMMAND
 from compactproofs.search.ahead import compile_ahead
@@ -11,6 +13,7 @@ from compactproofs.search.listing import list_pair
 from compactproofs.search.pools import look_at_tables
 
 
+@pytest.mark.long
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     verb = [COMMAND, "accuracy", "max-of-4", "--samples", "10"]
     fresh = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

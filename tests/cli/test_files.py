@@ -147,6 +147,7 @@ def test_a_certificate_or_an_empty_list_is_no_result_of_ours(model, tmp_path):
         assert path.read_text() == text
 
 
+@pytest.mark.long
 def test_figures_keep_files_of_others(results, tmp_path):
     (tmp_path / "pareto.svg").write_text("<svg>mine</svg>")
     report = ["report", results, "--out", tmp_path / "page.html", "--figures", tmp_path]

@@ -4,12 +4,14 @@ import json
 import os
 
 import duckdb
+import pytest
 
 import compactproofs as cp
 from command import done, refused, run
 from models import mostly_right, random_weights
 
 
+@pytest.mark.long
 def test_a_model_and_then_its_results(tmp_path):
     cp.save(mostly_right(1, v=4), tmp_path / "small.safetensors")
     page = tmp_path / "page.html"
@@ -23,6 +25,7 @@ def test_a_model_and_then_its_results(tmp_path):
     assert again.read_bytes() == page.read_bytes()
 
 
+@pytest.mark.long
 def test_a_folder_of_models_a_sweep_and_a_reproduction(tmp_path):
     models = tmp_path / "models"
     models.mkdir()

@@ -68,6 +68,7 @@ def many_models(tmp_path):
     return saved_models(tmp_path / "models", MANY)
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_and_resumed_gives_the_same_rows_once(models, tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "out"
     assert run(models, "--out", whole, *STRATEGIES).returncode == 0
@@ -101,6 +102,7 @@ def test_workers_do_not_outlive_a_sweep_that_was_killed(many_models, tmp_path):
         assert psutil.wait_procs(children, timeout=PATIENCE)[1] == []
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_whole_parts_only(many_models, tmp_path):
     out, errors = tmp_path / "out", tmp_path / "stderr"
     with errors.open("w") as stderr, start(many_models, "--out", out, "--workers", 2, *STRATEGIES, stderr=stderr) as process:
@@ -114,6 +116,7 @@ def test_ctrl_c_leaves_whole_parts_only(many_models, tmp_path):
     assert len(rows(out)) == len(LABELS) * len(parts(out))
 
 
+@pytest.mark.long
 def test_the_summary_counts_and_shows_failures(models, tmp_path):
     out, csv = tmp_path / "out", tmp_path / "results.csv"
     (models / "bad.safetensors").write_bytes(b"no model")

@@ -17,6 +17,7 @@ BLOCKS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", BLOCKS)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     """In an empty folder, so that what a page writes is not left behind."""

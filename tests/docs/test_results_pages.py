@@ -25,6 +25,7 @@ def drawn(configuration, folder):
     return [folder / name for name in names]
 
 
+@pytest.mark.long
 def test_every_page_is_as_it_would_be_written_today(written):
     assert len(written) == 10
     for path in written:

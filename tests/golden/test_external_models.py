@@ -27,6 +27,7 @@ def test_the_sign_of_the_sum_is_right_at_all_twenty_positions(cumsum):
     assert all(proof.status == "proven" and proof.correct_at_least == proof.total == 11**20 for proof in proofs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("position", [0, 8])
 def test_the_checker_confirms_it(cumsum, position):
     model, proofs = cumsum

@@ -80,6 +80,7 @@ def test_the_portfolio_finds_the_golden_count_without_brute_force(name):
     assert str(proof.correct_at_least) == str(proof.correct_at_most) == golden(name)["brute_force"]["correct"]
 
 
+@pytest.mark.long
 @needs_models
 @pytest.mark.parametrize("name", ALL)
 def test_threshold_proofs_beat_the_published_cubic_bound_and_stay_below_the_upper_bound(name):

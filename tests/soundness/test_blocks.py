@@ -61,6 +61,7 @@ def test_what_is_proven_encloses_the_truth(name):
     assert verify(quartic.ledger, network).correct_at_least == quartic.correct_at_least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [f"{kind}, seed 1" for kind in blocks.KINDS])
 def test_verify_in_intervals_agrees_with_arrays_with_one_error(name):
     """Two arithmetics for one text: intervals are the tighter, and enclose the truth too."""
@@ -109,6 +110,7 @@ def test_a_ledger_may_be_about_another_network(kind):
         assert found.correct_at_least <= true <= found.correct_at_most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", ["MLP", "two heads, LN, MLP", "three heads"])
 def test_every_task(kind, task):

@@ -52,6 +52,7 @@ def truth(name):
     return network_oracle.count_correct((MODELS | EXTREME)[name])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_every_named_threshold_strategy_encloses_the_truth(name):
     for chosen in NAMED:
@@ -67,6 +68,7 @@ def test_threshold_best_is_exact(name):
     assert proof.correct_at_least == truth(name) == proof.correct_at_most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [f"{kind}, mostly right" for kind in networks.MOSTLY_RIGHT])
 def test_every_combination_of_approximations_is_sound(name):
     for chosen in TABLED:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 TYPED = "--jaxtyping-packages=compactproofs,beartype.beartype"
 
@@ -33,10 +35,12 @@ def run(*arguments):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+@pytest.mark.long
 def test_every_family_of_proofs():
     run("-c", EVERYTHING)
 
 
+@pytest.mark.long
 def test_the_array_code():
     files = [TESTS / "unit" / name for name in ("arrays/test_phantom.py", "arrays/test_rounding.py", "form", "model/test_weights.py")]
     run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", TYPED, *files)

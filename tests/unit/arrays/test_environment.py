@@ -21,6 +21,7 @@ def test_ordinary_processes_are_accepted():
     require_ieee754()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_flush_to_zero_is_refused_instead_of_proving_a_falsehood(when):
     """With subnormal numbers flushed, this network would be credited with 3 correct sequences; it has 1."""

@@ -176,6 +176,7 @@ def test_count_up(case):
     assert checker.count_up(*case, checker.Meter()) == exact == mass_by_sums(*case)
 
 
+@pytest.mark.long
 @LONG
 def test_counts_beyond_64_bits_are_rounded_up_and_hardly(k, largest):
     rounded = 0

@@ -125,6 +125,7 @@ def chain(h, V, O, U):  # noqa: E741
     return cp.Weights(**{name: t.astype(np.float32) for name, t in tensors.items()})
 
 
+@pytest.mark.long
 def test_flushed_subnormals_are_covered():
     """Found in review: products of small numbers are flushed to zero, and the answer becomes a tie."""
     weights = chain(2.0**-65, 2.0**-63, 2.0**60, 2.0**60)
@@ -146,6 +147,7 @@ def test_models_that_might_overflow_are_refused():
         cp.certify(cp.prove(weights, "threshold-cubic"), "float32-any-order")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["threshold-best", "threshold-exact-output", "threshold-quartic", "threshold-cubic", "cubic"])
 def test_float32_claims_hold_in_every_order(name):
     """A model with margins of all sizes: what is claimed is at most what no order of summation gets wrong."""

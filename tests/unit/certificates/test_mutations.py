@@ -170,6 +170,7 @@ def places_for(change, value):
     return places(value) if change is nudged else [place for place in places(value) if type(value_at(value, place)) is int]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [nudged, lowered])
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_field_nudged(name, change):

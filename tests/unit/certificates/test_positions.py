@@ -21,6 +21,7 @@ def proven():
     return network, proofs, cp.certify(proofs)
 
 
+@pytest.mark.long
 def test_all_positions_are_checked(proven):
     network, proofs, certificate = proven
     found = cp.check(certificate, network)

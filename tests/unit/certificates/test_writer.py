@@ -43,6 +43,7 @@ A strategy whose ledger cannot be written down may be left without a stand-in th
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["cubic", "subcubic", "threshold"])
 def test_every_strategy_writes_a_certificate_as_strong_as_its_proof(family):
     weights = random_weights(8, d_vocab=4, scale=0.8)
@@ -265,6 +266,7 @@ def test_a_certificate_for_other_weights_is_rejected():
     assert cp.check(certificate, random_weights(5)).verdict is cp.Verdict.REJECTED
 
 
+@pytest.mark.long
 def test_exact_accuracy_of_the_bundled_model_in_one_certificate():
     weights = cp.zoo("max-of-4")
     certificate = cp.prove(weights, "threshold-best", upper=True).certificate

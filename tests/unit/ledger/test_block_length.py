@@ -9,6 +9,7 @@ from compactproofs.ledger.block_length import BlockLengths
 from compactproofs.ledger.verify import Verification
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", blocks.KINDS)
 def test_the_cost_of_a_leaf_is_that_of_running_it(kind):
     """Linear in products of sizes, as the module says; and few runs are enough."""

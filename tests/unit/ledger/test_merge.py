@@ -11,6 +11,7 @@ from compactproofs.ledger.inspect import proven_by_query
 from models import mostly_right, random_weights
 
 
+@pytest.mark.long
 def test_a_merge_is_at_least_as_good_as_each():
     for seed in range(4):
         weights = mostly_right(seed, v=6, k=4, noise=0.6)

@@ -217,6 +217,7 @@ def test_a_linear_layer_is_no_transformer():
         from_transformer_lens(torch.nn.Linear(2, 2))
 
 
+@pytest.mark.long
 def test_a_small_file_cannot_fill_the_memory(tmp_path):
     """Entries that share memory, each tensor below every limit; and parts that are compressed."""
     torch = pytest.importorskip("torch")

@@ -153,6 +153,7 @@ def test_explorer_counts_are_the_strategies(results):
             assert len(example) == weights.n_ctx and example[-1] == q and max(example) == m
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "weights"), adversarial_models(), ids=lambda x: x if isinstance(x, str) else "")
 def test_strange_models_have_a_page(name, weights, tmp_path):
     text = page([collected(weights, "strange", tmp_path)])
@@ -172,6 +173,7 @@ def test_many_models(results):
     assert "Distribution over models" in page(results)
 
 
+@pytest.mark.long
 def test_figures_for_papers(results, tmp_path):
     written = save_figures(results, tmp_path)
     assert {path.name for path in written} >= {"pareto.svg", "pareto.png", "tables.svg", "singular.png", "singular-ratio.svg", "losses.svg"}

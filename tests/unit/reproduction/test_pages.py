@@ -58,6 +58,7 @@ def texts(monkeypatch, tmp_path):
     return write
 
 
+@pytest.mark.long
 def test_every_page_figure_and_datum_is_written(pages):
     for name in ("index.md", "k4.md", "k20.md", "models.md", "comparison.md", "agreement.md", "summary.csv"):
         assert name in pages
@@ -94,6 +95,7 @@ def test_what_has_no_bound_is_told(pages):
     assert "Normalised bounds" in pages["k4.md"] and "Normalised bounds" not in pages["k20.md"]
 
 
+@pytest.mark.long
 def test_a_packed_store_gives_the_same_pages(out, pages, tmp_path):
     (tmp_path / "store").mkdir()
     assert pack(out, tmp_path / "store" / "results.parquet") == 236 + 6 + 2 + 2

@@ -251,6 +251,7 @@ def test_counts_are_above_sums():
     check_counting(RIGHT)
 
 
+@pytest.mark.long
 def test_pairs_are_bounded_and_splits_help():
     with np.errstate(all="ignore"):
         check_pairs(RIGHT)

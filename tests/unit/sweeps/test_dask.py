@@ -73,6 +73,7 @@ def cluster(tmp_path):
         cluster.kill(process)
 
 
+@pytest.mark.long
 def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(cluster, tmp_path):
     victim, _ = cluster.worker(), cluster.worker()
     models, out = tmp_path / "models", tmp_path / "out"

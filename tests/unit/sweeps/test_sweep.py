@@ -151,6 +151,7 @@ def test_a_file_whose_metadata_changes_has_rows_with_the_new_assumptions(models,
     assert_rows_are_the_files(out, models)
 
 
+@pytest.mark.long
 def test_a_file_that_was_replaced_leaves_no_rows_of_other_options_behind(models, tmp_path, one_worker):
     out = tmp_path / "out"
 
@@ -271,6 +272,7 @@ def test_a_strategy_that_raises_is_a_failed_row_and_the_others_are_kept(models, 
     assert len(results(out)) == 8
 
 
+@pytest.mark.long
 def test_the_model_that_kills_its_worker_is_recorded_and_no_other(models, tmp_path):
     cp.save(random_weights(5, n_ctx=2), models / "seed1-deadly.safetensors")
     summary = run_plan(plan_sweep(models, [Kills(2), Cubic()]), tmp_path / "out", LocalPool(2))
@@ -281,6 +283,7 @@ def test_the_model_that_kills_its_worker_is_recorded_and_no_other(models, tmp_pa
     assert failed[:2] == ("seed1-deadly.safetensors", None) and "died twice" in failed[3]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_ctx", [2, 3])  # 3 is also the length of the tiny model for which kernels are compiled
 def test_an_accident_of_a_worker_costs_nothing(models, tmp_path, n_ctx):
     cp.save(random_weights(5, n_ctx=2), models / "seed1-short.safetensors")
@@ -385,6 +388,7 @@ def test_what_is_there_is_not_computed_again_whatever_else_is_asked(models, tmp_
     assert export_csv(more, out, tmp_path / "r.csv") == 12
 
 
+@pytest.mark.long
 def test_documents_are_rows_beside_the_proofs(models, tmp_path, one_worker):
     out = tmp_path / "out"
     run_plan(plan_sweep(models, ["cubic"]), out, one_worker)
@@ -411,6 +415,7 @@ def test_two_sweeps_with_other_strategies_at_the_same_time_show_each_row_once(mo
     assert len(results(out)) == 12 and counts(run_plan(one, out, _NoWorkers())) == (0, 4, 0)
 
 
+@pytest.mark.long
 def test_a_failure_of_the_whole_model_goes_when_it_is_tried_again(models, tmp_path, one_worker):
     for seed in (2, 3):
         (models / f"seed{seed}.safetensors").unlink()

@@ -128,6 +128,7 @@ def require_the_same_in_groups(recipe):
         assert alone.loss == together.loss
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [{}, {"n_heads": 1, "bias": True}], ids=["network", "weights"])
 def test_finished_networks_are_not_trained_again(tmp_path, change):
     recipe = replace(ODD, **change)
@@ -140,6 +141,7 @@ def test_finished_networks_are_not_trained_again(tmp_path, change):
         list(train_seeds(other, [2], out=tmp_path))
 
 
+@pytest.mark.long
 def test_a_block_learns():
     (model,) = cp.train(cp.MaxOfK(2, 8), seeds=[0], d_model=32, n_heads=4, d_mlp=32, norm="LN", bias=True, steps=300, batch_size=64)
     assert isinstance(model.weights, Network) and model.weights.n_heads == 4
@@ -147,6 +149,7 @@ def test_a_block_learns():
     assert model.loss < 0.5
 
 
+@pytest.mark.long
 def test_one_head_with_biases_is_proven_about_as_ever(tmp_path):
     (model,) = cp.train(cp.MaxOfK(2, 8), seeds=[0], out=tmp_path, d_model=16, d_head=16, bias=True, steps=100)
     loaded = cp.load(model.path)

@@ -37,6 +37,7 @@ def test_a_seed_gives_the_same_weights_alone_and_among_others():
         assert alone.loss == together.loss
 
 
+@pytest.mark.long
 def test_workers_and_groups_do_not_change_the_weights():
     assert SMALL.separable
     in_two = {m.seed: m.weights for m in train_seeds(SMALL, range(5), workers=2)}
@@ -70,12 +71,14 @@ def test_initial_weights_have_the_papers_distribution():
     assert float(everything.mean()) == pytest.approx(0, abs=0.001)
 
 
+@pytest.mark.long
 def test_training_learns():
     (model,) = cp.train(cp.MaxOfK(n_ctx=2, d_vocab=8), seeds=[0], d_model=16, d_head=16, steps=1000)
     assert cp.accuracy(model.weights).accuracy > 0.9
     assert model.loss < 0.5 and model.seconds > 0 and model.path is None
 
 
+@pytest.mark.long
 def test_finished_seeds_are_not_trained_again_and_say_how_they_came_about(tmp_path):
     first = sorted(train_seeds(SMALL, [0, 1], out=tmp_path, workers=1), key=lambda m: m.seed)
     stamps = {m.path: m.path.stat().st_mtime_ns for m in first}
@@ -94,6 +97,7 @@ def test_finished_seeds_are_not_trained_again_and_say_how_they_came_about(tmp_pa
             list(train_seeds(recipe, [seed], out=tmp_path))
 
 
+@pytest.mark.long
 def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     """kill -9 in the middle: what was finished is whole, the rest is trained, and the result is as if nothing had happened."""
     script = (
