@@ -11,6 +11,7 @@ import network_oracle
 from compactproofs import ThresholdCubicPooled, certify, check, merge, prove, verify
 from compactproofs.errors import LedgerError
 from compactproofs.form import pooled as module
+from compactproofs.ledger.ledger import Leaf, Spoiler
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.threshold.whole import pooled_pass
 from compactproofs.tasks import MaxOfK
@@ -60,6 +61,21 @@ def test_hints_from_nowhere_prove_nothing_false(kind):
     for _ in range(3):
         found = verify(replace(ledger, lower=tuple(part.with_leaves(changed) for part in ledger.lower)), network(kind))
         assert found.correct_at_least <= truth(kind)[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_answers_of_a_pool_are_bounded_too(kind):
+    """By one output each, with the same hints."""
+    ledger = bound(kind, 1).make_ledger()
+
+    def above(leaf):
+        if not leaf.terms:
+            return Leaf(())
+        return Leaf((Spoiler(leaf.terms[0].outputs[0], leaf.terms[0].grid),), (), leaf.relaxation)
+
+    found = verify(replace(ledger, upper=tuple(part.with_leaves(above) for part in ledger.lower)), network(kind))
+    assert truth(kind)[1] <= found.correct_at_most
+    assert found.correct_at_most < found.total or "heads" not in kind
 
 
 @pytest.mark.parametrize("kind", ["MLP", "two heads", "two heads, MLP"])
