@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import blocks
 import compactproofs as cp
 from compactproofs.model.network import Network
-from compactproofs.strategies.threshold.whole import is_whole_block
+from compactproofs.strategies.threshold.whole import grown, is_whole_block
 from hostile import hostile_hints
 from random_networks import random_network
 
@@ -33,12 +33,12 @@ FACTORS = (1e-30, 1e-12, 1e-4, 0.1, 1.0, 1.0, 1.0, 1.0, 3.0, 30.0, 1e4, 1e12)
 
 
 class OnePool(cp.ThresholdCubicPooled):
-    """All queries of a label at once: so few tokens leave nothing to pool in four."""
+    """All queries of a label at once, of any network: so few tokens leave nothing to pool in four."""
 
     pools = 1
 
-    def _about_blocks(self, weights) -> bool:
-        return is_whole_block(weights)
+    def bound(self, request):
+        return grown(request, "one pool", 1) if is_whole_block(request.weights) else super().bound(request)
 
 
 def drawn(seed: int) -> Network:

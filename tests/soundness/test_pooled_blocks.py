@@ -13,7 +13,7 @@ from compactproofs.errors import LedgerError
 from compactproofs.form import pooled as module
 from compactproofs.ledger.ledger import Leaf, Spoiler
 from compactproofs.strategies.base import Request
-from compactproofs.strategies.threshold.whole import pooled_pass
+from compactproofs.strategies.threshold.whole import grown
 from compactproofs.tasks import MaxOfK
 from compactproofs.tasks.question import Question
 from hostile import hostile_hints
@@ -34,7 +34,7 @@ def truth(kind, seed=1):
 
 @cache
 def bound(kind, pools, seed=1):
-    return pooled_pass(Request(network(kind, seed), TASK), "pooled", pools)
+    return grown(Request(network(kind, seed), TASK), "pooled", pools)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,7 +89,7 @@ def test_masses_and_margins(kind):
         for x, y in values.items():
             tau = 0.0 if question.margin is None else margin[x[-1], max(x)]
             right += question.mass_of(x) * all(y[max(x)] - z > tau for o, z in enumerate(y) if o != max(x))
-        found = pooled_pass(Request(own, TASK, asked=question), "pooled", 1)
+        found = grown(Request(own, TASK, asked=question), "pooled", 1)
         assert 0.5 * right < found.correct_at_least <= right
         assert verify(found.make_ledger(), own).correct_at_least == found.correct_at_least
 
@@ -103,6 +103,12 @@ def test_the_named_strategy():
     assert proof.correct_at_least <= merged.correct_at_least <= truth("two heads", 0)[0]
     certificate = certify(proof)
     assert certificate.correct_at_least >= proof.correct_at_least and check(certificate, own).accepted
+
+
+@pytest.mark.parametrize("kind", ["MLP", "final LN", "two heads, final LN"])
+def test_one_head_and_norms_are_better_off_without_pools(kind):
+    proof = prove(network(kind), "threshold-cubic-pooled")
+    assert proof.status == "infeasible" and "threshold-quartic" in proof.reason
 
 
 def test_replacements_of_the_paper_are_not_about_blocks():
@@ -161,6 +167,6 @@ def test_mistakes_are_found(mistake, monkeypatch):
     monkeypatch.setattr("compactproofs.ledger.sources.pooled", mistaken)
     for kind, seed, pools in ATTACKS:
         own = blocks.tiny_block(seed, kind)
-        if pooled_pass(Request(own, TASK), "pooled", pools).correct_at_least > network_oracle.bounds(own)[1]:
+        if grown(Request(own, TASK), "pooled", pools).correct_at_least > network_oracle.bounds(own)[1]:
             return
     raise AssertionError(f"nothing was found for: {mistake}")

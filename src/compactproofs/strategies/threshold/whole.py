@@ -74,7 +74,7 @@ def one_pass(request: Request, name: str) -> Bound:
     Cost: measured.
     Source: docs/explanation/blocks.md.
     """
-    return _grown(request, name, None)
+    return grown(request, name, None)
 
 
 def pooled_pass(request: Request, name: str, pools: int) -> Bound:
@@ -85,10 +85,17 @@ def pooled_pass(request: Request, name: str, pools: int) -> Bound:
     Cost: measured.
     Source: docs/explanation/blocks/pools.md.
     """
-    return _grown(request, name, pools)
+    network = request.weights
+    if isinstance(network, Network) and (network.n_heads == 1 or network.norm_2 is not None or network.norm_final is not None):
+        raise InfeasibleError(
+            f"{name} pools queries of several heads without norms behind them. With one head, or a norm, the queries of a pool differ too "
+            "much to share bounds; threshold-quartic is shorter and proves more."
+        )
+    return grown(request, name, pools)
 
 
-def _grown(request: Request, name: str, pools: int | None) -> Bound:
+def grown(request: Request, name: str, pools: int | None) -> Bound:
+    """Look at every label with each query, or with so many pools of queries, and split each a number of times; about any network."""
     started = time.perf_counter()
     forest = _forest(request)
     pairs = forest.pairs(pools)
