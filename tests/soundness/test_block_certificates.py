@@ -12,6 +12,7 @@ import network_oracle
 from block_certificates import KNOWN, scene, some_hints
 from compactproofs import checker
 from compactproofs.certificates.checking import network as raw_network
+from thinned import thinned
 from trees import json_leaves
 
 SEEDS = {kind: blocks.tiny_block(1, kind, harder=True) for kind in KNOWN}
@@ -128,7 +129,7 @@ def mutate(rng, content, T):
 
 
 @pytest.mark.parametrize("strategy", ["threshold-quartic", "threshold-best"])
-@pytest.mark.parametrize("kind", KNOWN)
+@pytest.mark.parametrize("kind", thinned(KNOWN))
 def test_changed_certificates_prove_nothing_false(kind, strategy):
     content, rng, proven = proof(kind, strategy).certificate.content, random.Random(kind + strategy), 0
     content = content if content["upper"] else {**content, "upper": proof(kind, "threshold-best").certificate.content["upper"]}

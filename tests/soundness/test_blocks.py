@@ -22,6 +22,7 @@ from networks import Norm, random_network
 from random_networks import awkward_networks
 from tasks import KINDS as TASKS
 from tasks import Named
+from thinned import thinned
 
 SOME = ("MLP", "GELU", "final LN", "LN, MLP", "two heads", "two heads, MLP")
 MODELS = {
@@ -49,7 +50,7 @@ def proofs(network, task=None):
     return [prove(network, name, task, upper=True) for name in ("threshold-quartic", "threshold-best")]
 
 
-@pytest.mark.parametrize("name", ONE_EACH)
+@pytest.mark.parametrize("name", thinned(ONE_EACH))
 def test_what_is_proven_encloses_the_truth(name):
     """And is exact with the portfolio, which decides what is left one by one. Ledgers prove what is claimed, in intervals too."""
     network, (least, most) = MODELS[name], truth(name)
@@ -75,7 +76,9 @@ MODERATE = [name for name in AWKWARD if name.endswith("weights of 1e-09")]
 """Between weights of 1e-30 and of 1e4, which also run: for `make test-slow`."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in MODERATE)) for name in [*EXTREME, *AWKWARD]])
+@pytest.mark.parametrize(
+    "name", thinned([pytest.param(name, marks=[pytest.mark.slow] * (name in MODERATE)) for name in [*EXTREME, *AWKWARD]])
+)
 def test_extreme_and_awkward_weights_prove_nothing_false(name):
     """Weights that overflow, underflow or saturate, ties, norms without eps."""
     network, (least, most) = (EXTREME | AWKWARD)[name], truth(name)
@@ -85,7 +88,7 @@ def test_extreme_and_awkward_weights_prove_nothing_false(name):
             assert verify(proof.ledger, network).correct_at_least == proof.correct_at_least
 
 
-@pytest.mark.parametrize("kind", blocks.KINDS)
+@pytest.mark.parametrize("kind", thinned(blocks.KINDS))
 def test_hints_from_nowhere_prove_nothing_false(kind):
     name = f"{kind}, seed 1"
     network, (least, most) = MODELS[name], truth(name)

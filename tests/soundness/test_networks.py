@@ -28,6 +28,7 @@ from compactproofs.strategies.registry import all_strategies, strategy
 from compactproofs.strategies.threshold import Tabled
 from compactproofs.tasks import MaxOfK, task_for
 from compactproofs.tasks.question import Question
+from thinned import thinned
 from trees import json_leaves
 
 NAMED = [
@@ -75,7 +76,7 @@ def test_every_combination_of_approximations_is_sound(name):
         assert prove(MODELS[name], chosen).correct_at_least <= truth(name), chosen.label
 
 
-@pytest.mark.parametrize("name", EXTREME)
+@pytest.mark.parametrize("name", thinned(EXTREME))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_extreme_weights_prove_nothing_false(name):
     for chosen in NAMED:

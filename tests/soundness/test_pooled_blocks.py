@@ -17,6 +17,7 @@ from compactproofs.strategies.threshold.whole import grown
 from compactproofs.tasks import MaxOfK
 from compactproofs.tasks.question import Question
 from hostile import hostile_hints
+from thinned import thinned
 
 TASK = MaxOfK(blocks.K, blocks.V)
 KINDS = ("MLP", "GELU", "final LN", "LN, MLP", "two heads", "two heads, MLP", "three heads, LN, MLP")
@@ -37,7 +38,7 @@ def bound(kind, pools, seed=1):
     return grown(Request(network(kind, seed), TASK), "pooled", pools)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thinned(KINDS))
 @pytest.mark.parametrize("pools", [1, 2])
 def test_what_is_proven_is_below_the_truth(kind, pools):
     """And is what `verify` finds; in intervals a little more."""
@@ -50,7 +51,7 @@ def test_what_is_proven_is_below_the_truth(kind, pools):
         assert found.correct_at_least <= verify(ledger, network(kind), intervals=True).correct_at_least <= least
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thinned(KINDS))
 def test_hints_from_nowhere_prove_nothing_false(kind):
     ledger, rng = bound(kind, 1).make_ledger(), np.random.default_rng(0)
     heads = network(kind).n_heads + 1
@@ -63,7 +64,7 @@ def test_hints_from_nowhere_prove_nothing_false(kind):
         assert found.correct_at_least <= truth(kind)[0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thinned(KINDS))
 def test_right_answers_of_a_pool_are_bounded_too(kind):
     """By one output each, with the same hints."""
     ledger = bound(kind, 1).make_ledger()

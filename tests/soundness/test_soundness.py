@@ -26,6 +26,7 @@ from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
 from models import adversarial_models, random_weights, weights_from_tables
 from tasks import KINDS, Named
+from thinned import thinned
 
 STRATEGIES = [s for s in all_strategies(variant="both") if s.sound]
 SUBCUBIC = [s for s in STRATEGIES if isinstance(s, Subcubic)]
@@ -77,7 +78,7 @@ MORE = [f"random {seed}" for seed in (5, 7, 8, 9)]
 """Shapes and sizes of weights that other networks have too: for `make test-slow`."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in MORE)) for name in MODELS])
+@pytest.mark.parametrize("name", thinned([pytest.param(name, marks=[pytest.mark.slow] * (name in MORE)) for name in MODELS], 2))
 def test_correct_at_least_and_correct_at_most_enclose_the_truth(name):
     request = Request(MODELS[name], task_for(MODELS[name]), upper=True)
     assert truth(name) <= correct_at_most(request) <= request.task.total
@@ -106,7 +107,7 @@ def random_hints(chosen, weights, directions, seed):
     return Hints(directions, rng.integers(low, v + 2, size=(v, v, k)), outputs)
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if n.startswith(("working", "random", "dominant", "one dominant"))])
+@pytest.mark.parametrize("name", thinned([n for n in MODELS if n.startswith(("working", "random", "dominant", "one dominant"))]))
 def test_hints_can_loosen_a_bound_but_never_break_it(name):
     weights = MODELS[name]
     bench = Workbench(weights, Shared(weights, task_for(weights)))
@@ -136,7 +137,7 @@ def proven_with_hints(chosen, weights, task, seed):
     return task.total - sum(pool.failing for pool in found)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS))
 def test_hints_can_loosen_a_threshold_proof_but_never_break_it(name):
     weights = MODELS[name]
     task = task_for(weights)

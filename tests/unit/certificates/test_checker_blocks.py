@@ -20,6 +20,7 @@ from compactproofs.errors import CertificateError
 from compactproofs.model.network import Activation, Mlp, Network
 from compactproofs.tasks import MaxOfK
 from networks import Norm
+from thinned import thinned
 
 HINTS = {"typical": None, "neurons": [], "shares": None}
 
@@ -31,7 +32,7 @@ def test_walks_are_those_of_enumeration(first):
 
 
 @pytest.mark.parametrize("bits", range(len(BITS)))
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", thinned(NETWORKS))
 def test_bounds_are_above_every_sequence(name, bits):
     """Whatever the hints, the leaf, and how many digits are kept. Enough hints are accepted for this to mean something."""
     assert check_pairs(checker, name, bits, BITS[bits]) >= 2
