@@ -15,6 +15,8 @@ if CHROMIUM is None:
     pytest.skip("needs Chromium (Debian package chromium)", allow_module_level=True)
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the [dev] extra")
 
+pytestmark = pytest.mark.long
+
 STRATEGIES = ["brute-force", "cubic", "subcubic/max_diff_exact/svd/envelope", "threshold-cubic"]
 
 

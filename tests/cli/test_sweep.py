@@ -92,6 +92,7 @@ def wait_for_children(process, count):
         time.sleep(0.005)
 
 
+@pytest.mark.long
 def test_workers_do_not_outlive_a_sweep_that_was_killed(many_models, tmp_path):
     with start(many_models, "--out", tmp_path / "out", "--workers", 2, *STRATEGIES) as process:
         wait_for_parts(process, tmp_path / "out", 1)

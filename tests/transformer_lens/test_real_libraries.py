@@ -20,6 +20,8 @@ from compactproofs.model.forward import forward
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 FIRST_EDITION = ("plain", "one wide head", "another scale", "biases", "soft-capped logits", "bidirectional", "no positions")

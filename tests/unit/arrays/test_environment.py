@@ -33,6 +33,7 @@ def test_flush_to_zero_is_refused_instead_of_proving_a_falsehood(when):
     assert "does not follow IEEE-754" in result.stderr
 
 
+@pytest.mark.long
 def test_the_same_network_in_an_ordinary_process():
     pytest.importorskip("torch")
     assert run("print(cp.prove(cp.Weights(**tensors)).correct_at_least)").stdout == "1\n"

@@ -49,6 +49,7 @@ def test_a_margin_is_asked_of_every_answer(name):
             assert bound.correct_at_least >= 0.5 * least, seed
 
 
+@pytest.mark.long
 def test_anybodys_ledger_about_a_margin():
     for seed in range(12):
         weights, question = asked(seed)

@@ -66,6 +66,7 @@ def test_every_page_figure_and_datum_is_written(pages):
         assert pages[f"k4-{figure}.svg"].startswith("<?xml") and f"(k4-{figure}.svg)" in pages["k4.md"]
 
 
+@pytest.mark.long
 def test_links_between_pages_and_figures_lead_somewhere(pages):
     for name, text in pages.items():
         for link in re.findall(r"\]\(([^)#]+)\)", text) if name.endswith(".md") else ():

@@ -120,6 +120,7 @@ def test_a_killed_run_resumes_with_the_same_weights(tmp_path):
     assert {m.seed: m.weights for m in models if m.seed in (0, 31)} == untouched
 
 
+@pytest.mark.long
 def test_workers_do_not_outlive_training_that_was_killed(tmp_path):
     marker, main = tmp_path / "training", tmp_path / "main.py"
     main.write_text(
