@@ -30,6 +30,15 @@ def hostile_hints(hints, heads, rng):
             "one neuron for all": {"bent": np.array([True])},
             "not numbers": {"low": old.low * np.nan, "point": old.point * np.nan},
         }
+    elif part == "final":
+        e = rng.normal(size=len(old.down))
+        changes = {
+            "shorter": {"down": old.down * rng.uniform(0.2, 1.0)},
+            "other": {"down": e / np.linalg.norm(e) * rng.choice([0.5, 1.0 - 1e-9, 1.1])},
+            "shares": {"shares": rng.integers(1, int(UNITS) // heads + 1, size=old.shares.shape) / UNITS},
+            "one share for all heads": {"shares": np.ones(1)},
+            "not numbers": {"down": old.down * np.nan},
+        }
     else:
         e = rng.normal(size=len(old.down))
         shorter, other = old.down * rng.uniform(0.2, 1.0), e / np.linalg.norm(e) * rng.choice([0.5, 1.0 - 1e-9, 1.1])

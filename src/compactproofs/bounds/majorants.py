@@ -9,8 +9,8 @@ Norms, neurons and the two ends of s are in `norm_bounds` and `neuron_bounds` (T
 
 - **D (direct path).** s (r - r^) . D is, at either end of s, at most the average of max(low d . D, high d . D), d being the values less
   their centres and [low, high] the range of that end: each average has weights that are not negative, and s lies in the range.
-- **F (final norm).** Write x = s r_out. db < 0: s s_f >= <e, C x> / sqrt(d), which goes into D. db > 0: s s_f = sqrt(|C x|^2 / d + eps
-  s^2) is bounded as in Theorem N, flat, with eps high^2 for eps. Without an MLP s_f is convex in r, and J will do.
+- **F (final norm).** Write x = s r_out. db < 0: s s_f >= <e, C x> / sqrt(d), which goes into D. db > 0: `final_norm`; without an MLP s_f is
+  convex in r, and J will do.
 
 Source: docs/explanation/blocks.md.
 """
@@ -18,17 +18,18 @@ Source: docs/explanation/blocks.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from compactproofs.bounds.final_norm import final_lengths_upper
+from compactproofs.bounds.jensen import jensen
 from compactproofs.bounds.neuron_bounds import Ends, Neurons
-from compactproofs.bounds.norm_bounds import Divisor, across, along, flat, require_direction
-from compactproofs.bounds.relaxation import NormHints, Relaxation
+from compactproofs.bounds.norm_bounds import Divisor, along, perspective, require_direction
+from compactproofs.bounds.relaxation import FinalHints, Relaxation
 from compactproofs.bounds.scene import Blend
 from compactproofs.bounds.stream import Stream, UnprovenError
-from compactproofs.form.whole_block import Sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,7 @@ class Majorants:
 
     stream: Stream
     neurons: Neurons | None
-    final: NormHints | None
-    memory: dict[bytes, list[Blend]] = field(init=False, default_factory=dict)
-    """`sides_upper` by direction, of this stream and these neurons"""
+    final: FinalHints | None
 
     @classmethod
     def of(cls, stream: Stream, hints: Relaxation) -> Majorants:
@@ -54,15 +53,7 @@ class Majorants:
             require_all(stream, ends.premises())
             neurons = Neurons(stream, form.mlp, ends, _given(hints.neurons, "neurons"))
             require_all(stream, neurons.premises())
-        found = cls(stream, neurons, None if form.sigma_final is None else _given(hints.final, "final norm"))
-        require_all(stream, found.premises())
-        return found
-
-    def ended(self, final: NormHints) -> Majorants:
-        """The same stream and neurons before a final norm with these hints."""
-        found = replace(self, final=final)
-        found.memory.update(self.memory)
-        return found
+        return cls(stream, neurons, None if form.sigma_final is None else _given(hints.final, "final norm"))
 
     def stream_upper(self, D: Any, rest: Any) -> list[Blend]:
         """Blends the larger of which (L) is at least s (r_out . D + rest), for each column of D (d_model, column)."""
@@ -103,26 +94,6 @@ class Majorants:
         parts = np.maximum(*(case.parts + case.constant * portions for case in cases))
         return Blend(self.stream.arithmetic.array(np.zeros(parts.shape[-1])), parts)
 
-    def premises(self) -> Iterator[tuple[Blend, str]]:
-        """What must be nowhere positive for the final norm."""
-        hints, sigma = self.final, self.stream.form.sigma_final
-        if hints is None or sigma is None or hints.bent:
-            return
-        bounds = [hints.spread, hints.spread, *([np.array([-hints.least])] if hints.up.any() else [])]
-        for found in self.sides_upper(hints.up, sigma):
-            yield found.minus(np.concatenate(bounds)), "at the end, a coordinate may be farther from zero, or the norm smaller"
-
-    def sides_upper(self, up: np.ndarray, sigma: Sigma) -> list[Blend]:
-        """Cases, as in `stream_upper`, of the coordinates across `up` of s times what the final norm reads, of minus these, and of minus
-        what is along `up`, unless that is zero."""
-        known = up.tobytes()
-        if known not in self.memory:
-            arithmetic = self.stream.arithmetic
-            columns = across(up, sigma, arithmetic)
-            D = np.concatenate([columns, -columns, *([-along(up, sigma, arithmetic)] if up.any() else [])], axis=1)
-            self.memory[known] = self.stream_upper(D, arithmetic.array(np.zeros(D.shape[1])))
-        return self.memory[known]
-
     def differences_upper(self, D: Any, db: Any) -> Blend:
         """At least a positive multiple of (r_out . D) / s_f + db, for each column: differences of logits."""
         stream, hints, sigma = self.stream, self.final, self.stream.form.sigma_final
@@ -132,16 +103,12 @@ class Majorants:
         nothing = stream.arithmetic.array(np.zeros(D.shape[1]))
         positive, negative = np.maximum(db, 0.0), np.minimum(db, 0.0)
         D = D + along(hints.down, sigma, stream.arithmetic) * negative
-        if hints.bent:
-            if self.neurons is not None:
-                raise UnprovenError("Jensen's inequality for the final norm is about networks without an MLP")
-            s, found = Divisor(stream, sigma, hints).upper, stream.linear(D)
-            return Blend(found.constant + s.constant * positive, found.parts + s.parts * positive)
-        high = 1.0 if self.neurons is None else self.neurons.ends.high[-1]
-        factor, rest = flat(hints, sigma.eps * high * high)
-        D = D + along(hints.up, sigma, stream.arithmetic) * (positive * factor) if factor else D
-        found = self.larger(self.stream_upper(D, nothing))
-        return Blend(found.constant + positive * rest, found.parts)
+        if self.neurons is None:
+            lengths = [jensen(perspective(sigma, stream.arithmetic), Blend(stream.centre, stream.spread), hints.shares[:, None])]
+        else:
+            lengths = final_lengths_upper(self.neurons, sigma, hints.shares)
+        cases = zip(self.stream_upper(D, nothing), lengths, strict=True)
+        return self.larger([Blend(x.constant + s.constant * positive, x.parts + s.parts * positive) for x, s in cases])
 
     def harms(self, blend: Blend) -> Any:
         """(column, position, token), for several heads: their sum along a sequence is at least the blend (Theorem P), around the typical
@@ -169,7 +136,9 @@ def _require_shapes(stream: Stream, hints: Relaxation) -> None:
     expected: list[tuple[Any, tuple[int, ...]]] = []
     for norm in (hints.norm, hints.final):
         if norm is not None:
-            expected += [(norm.down, (d,)), (norm.up, (d,)), (norm.spread, (d,)), (norm.shares, (heads,))]
+            expected += [(norm.down, (d,)), (norm.shares, (heads,))]
+    if hints.norm is not None:
+        expected += [(hints.norm.up, (d,)), (hints.norm.spread, (d,))]
     if hints.neurons is not None and form.mlp is not None:
         n, own = form.mlp.b_in.shape[0], hints.neurons
         expected += [(x, (n,)) for x in (own.low, own.high, own.point, own.bent)] + [(own.shares, (heads, n))]

@@ -41,6 +41,14 @@ class Lines:
     down_rest: Any
 
 
+@dataclass(frozen=True)
+class References:
+    """By neuron: slope y + rest (of others than ReLU: rest s), near s act(y / s)."""
+
+    slope: Any
+    rest: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Ends:
     """L and H, or the constant 1 alone; and the range of each."""
@@ -169,6 +177,33 @@ class Neurons:
         if at is None:
             return None
         return Blend(self.stream.arithmetic.array(np.zeros(len(self.bent))), at[:, self.stream.tokens][..., self.bent][None])
+
+    @cached_property
+    def references(self) -> References:
+        """The line below; of bent neurons the tangent of g1 less that of g2, which are the lines below and above."""
+        lines, bent = self.lines, self.hints.bent
+        both = (lines.up_slope, lines.down_slope), (lines.up_rest, lines.down_rest)
+        return References(*(down + np.where(bent, up, 0.0) for up, down in both))
+
+    def widths(self, x: int, weights: Any) -> Blend:
+        """One column, at one end of s: at least the sum of |s act(y / s) - reference| times weights (neuron, 1), which are not negative.
+
+        With chords, s act(y / s) lies between the line below, which is the reference, and the line above. Bent: let t1 and t2 be the
+        tangents of g1 and g2. Both g1 - t1 and g2 - t2 are not negative, so their difference is at most their sum, which is at most J of g1
+        and J of g2 less t1 and t2; the lines above and below are -t2 and t1. In either case the lines contribute up - down.
+        """
+        lines, end = self.lines, self.ends.blends[x]
+        slopes = weights * (lines.up_slope - lines.down_slope)[:, None]
+        rest = ((lines.up_rest - lines.down_rest)[None] @ weights)[0]
+        found, times_s = self.stream.linear(self.mlp.W_in @ slopes), (self.mlp.b_in[None] @ slopes)[0]
+        still, times_s = (rest, times_s) if self.homogeneous else (0.0, times_s + rest)
+        constant, parts = found.constant + times_s * end.constant + still, found.parts + end.parts * times_s
+        if len(self.bent):
+            for curve in self.curves[x]:
+                if curve is not None:
+                    factor = weights[self.bent]
+                    constant, parts = constant + curve.constant @ factor, parts + curve.parts @ factor
+        return Blend(constant, parts)
 
     @cached_property
     def curves(self) -> list[tuple[Blend, Blend | None]]:

@@ -49,6 +49,16 @@ class NormHints:
 
 
 @dataclass(frozen=True, eq=False)
+class FinalHints:
+    """How what the final norm divides by is bounded, over a leaf."""
+
+    down: np.ndarray
+    """(d_model,): a direction of length at most 1, for lower bounds"""
+    shares: np.ndarray
+    """(head,): positive, adding up to at most 1: how Jensen's inequality is divided among heads, for upper bounds"""
+
+
+@dataclass(frozen=True, eq=False)
 class NeuronHints:
     """How neurons are bounded, over a leaf. Arrays have one entry for each neuron."""
 
@@ -72,5 +82,5 @@ class Relaxation:
     norm: NormHints | None = None
     """Of the norm before the MLP"""
     neurons: NeuronHints | None = None
-    final: NormHints | None = None
-    """Of the final norm; `low` and `high` are not used"""
+    final: FinalHints | None = None
+    """Of the final norm"""

@@ -63,7 +63,7 @@ class BlockLengths:
 
     def leaf(self, moves: Moves, hints: Relaxation) -> int:
         """The premises and tables of a leaf, of every output against the label."""
-        rows, costs = self._known.setdefault((len(hints.typical.weights), _norm(hints.norm), _norm(hints.final)), ([], []))
+        rows, costs = self._known.setdefault((len(hints.typical.weights), _norm(hints.norm)), ([], []))
         row = _features(moves, hints)
         if rows:
             matrix = np.array(rows).T

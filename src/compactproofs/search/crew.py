@@ -124,9 +124,10 @@ def serve(descriptor: int) -> None:
     """What a helper does until the pipe is closed."""
     from compactproofs.arrays.environment import require_ieee754
     from compactproofs.cores import one_blas_thread
+    from compactproofs.heap import kept_memory
 
     require_ieee754()
-    with Connection(descriptor) as pipe, suppress(EOFError, OSError), one_blas_thread():
+    with Connection(descriptor) as pipe, suppress(EOFError, OSError), one_blas_thread(), kept_memory():
         make, arguments = pipe.recv()
         own = make(*arguments)
         pipe.send(True)

@@ -30,6 +30,8 @@ from compactproofs.tasks.question import Question
 _BATCH = 16
 _AGAIN = 0.5
 """Tokens that occur already are split by their number less readily."""
+_WAYS, _MUCH, _ALSO = 3, 0.1, 0.5
+"""A leaf of which more than this part may fail is split by so many tokens at once, if they matter nearly as much as the first."""
 
 
 @dataclass(eq=False)
@@ -40,14 +42,23 @@ class Node:
     mass: int
     counts: dict[int, tuple[int, int]]
     """How often tokens (by number) occur, at least and at most, where that is known"""
-    failing: int = 0
-    right: int = 0
+    failing: int
+    right: int
     look: Look | None = None
     above: Leaf | None = None
     split: tuple[int, int] | None = None
     """A token and how often"""
     more: Node | None = None
     fewer: Node | None = None
+
+    @classmethod
+    def unseen(cls, automaton: Automaton, mass: int, counts: dict[int, tuple[int, int]]) -> Node:
+        """Nothing is known of it."""
+        return cls(automaton, mass, counts, mass, mass)
+
+    @property
+    def is_unseen(self) -> bool:
+        return self.look is None and self.split is None and self.failing > 0
 
     @property
     def gap(self) -> int:
@@ -57,13 +68,14 @@ class Node:
 
     def bare(self) -> Node:
         """What splitting it takes."""
-        return Node(self.automaton, self.mass, self.counts, look=None if self.look is None else Look(0, influence=self.look.influence))
+        look = None if self.look is None else Look(0, influence=self.look.influence)
+        return Node(self.automaton, self.mass, self.counts, self.failing, self.right, look)
 
-    def divide(self, halves: Halves) -> tuple[Node, Node]:
-        """Have it consist of two halves."""
-        self.split, self.more, self.fewer = halves
-        self.look = None
-        return halves[1:]
+    def become(self, other: Node) -> list[Node]:
+        """Take over what is known of the same node, which was looked at or divided. Returns its leaves."""
+        self.failing, self.right, self.look = other.failing, other.right, other.look
+        self.split, self.more, self.fewer = other.split, other.more, other.fewer
+        return list(self.leaves())
 
     def leaves(self) -> Iterable[Node]:
         if self.more is None or self.fewer is None:
@@ -75,8 +87,6 @@ class Node:
 
 Pair = tuple[int, tuple[int, ...]]
 """A label, and the number of a query among its tokens; or several, which share their bounds."""
-Halves = tuple[tuple[int, int], Node, Node]
-"""A token and how often, where it occurs so often, and where it does not."""
 
 
 @dataclass(eq=False)
@@ -139,25 +149,32 @@ class Forest:
     def tree(self, pair: Pair, leaves: int, care: Care, enough: int, seconds: float) -> Node | None:
         """A tree of so many leaves; None if the time is up before."""
         plot, budget = self.plot(pair), Budget(seconds)
-        root = self._looked(plot, Node(plot.subject.automaton, self.mass(pair), {}), care)
+        root = self._looked(plot, self._unseen(pair), care)
         waiting, number, left, looked = [(-root.gap, 0, root)], count(1), root.gap, 1
         while waiting and looked < leaves and left > enough:
             if budget.over:
                 return None
             before, _, node = heapq.heappop(waiting)
-            divided = self.halves(pair, node.bare(), care) if before < 0 else None
+            divided = self.divided(pair, node.bare(), care) if before < 0 else None
             if divided is None:
                 continue
-            halves = node.divide(divided)
-            left += sum(half.gap for half in halves) + before
-            looked += 2
-            for half in halves:
-                heapq.heappush(waiting, (-half.gap, next(number), half))
+            pieces = node.become(divided)
+            left += sum(piece.gap for piece in pieces) + before
+            looked += len(pieces)
+            for piece in pieces:
+                heapq.heappush(waiting, (-piece.gap, next(number), piece))
         return root
 
+    def begin(self, pairs: Iterable[Pair]) -> None:
+        """Have trees of one leaf each, of which nothing is known."""
+        self.roots.update({pair: self._unseen(pair) for pair in pairs})
+
+    def _unseen(self, pair: Pair) -> Node:
+        return Node.unseen(self.subjects[pair[0]].automaton, self.mass(pair), {})
+
     def refine(self, care: Care, budget: Budget, enough: int, most: int = -1) -> None:
-        """Split the leaves whose bounds are farthest apart, until not more than `enough` is undecided, or not more than `most` may fail, or
-        the time is up."""
+        """Look at the leaves whose bounds are farthest apart, or split them, until not more than `enough` is undecided, or not more than
+        `most` may fail, or the time is up."""
         number = count()
         waiting = [(-node.gap, next(number), pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.gap > 0]
         heapq.heapify(waiting)
@@ -165,32 +182,38 @@ class Forest:
         with self.crew() as crew:
             while waiting and gap > enough and failing > most and not budget.over:
                 batch = [heapq.heappop(waiting) for _ in range(min(_BATCH, len(waiting)))]
-                for (before, _, pair, node), divided in in_threads(lambda e: crew.call("halves", e[2], e[3].bare(), care), batch, budget):
+                for (before, _, pair, node), divided in in_threads(lambda e: crew.call("improved", e[2], e[3].bare(), care), batch, budget):
                     if divided is None:
                         continue
                     gap, failing = gap + before, failing - node.failing
-                    for half in node.divide(divided):
-                        gap, failing = gap + half.gap, failing + half.failing
-                        if half.gap > 0:
-                            heapq.heappush(waiting, (-half.gap, next(number), pair, half))
+                    for piece in node.become(divided):
+                        gap, failing = gap + piece.gap, failing + piece.failing
+                        if piece.gap > 0:
+                            heapq.heappush(waiting, (-piece.gap, next(number), pair, piece))
 
-    def halves(self, pair: Pair, node: Node, care: Care) -> Halves | None:
-        """A leaf split by the token that matters most, both halves looked at; None if there is nothing to split by."""
-        plot = self.plot(pair)
-        chosen = _split(node, plot)
-        if chosen is None:
+    def improved(self, pair: Pair, node: Node, care: Care) -> Node | None:
+        """A leaf looked at; if it was before, divided."""
+        return self._looked(self.plot(pair), node, care) if node.is_unseen else self.divided(pair, node, care)
+
+    def divided(self, pair: Pair, node: Node, care: Care) -> Node | None:
+        """A leaf split by the tokens that matter most, one after the other where they do not occur (so often), and the pieces looked at;
+        None if there is nothing to split by."""
+        plot, rest = self.plot(pair), node
+        for token, n in _splits(node, plot):
+            least, most = rest.counts.get(token, (0, len(plot.masses)))
+            halves = (with_more(rest.automaton, token, n), (n, most)), (with_fewer(rest.automaton, token, n), (least, n - 1))
+            more, fewer = (Node.unseen(automaton, plot.mass(automaton), {**rest.counts, token: counts}) for automaton, counts in halves)
+            rest.split, rest.more, rest.fewer, rest.look = (token, n), self._looked(plot, more, care), fewer, None
+            rest = fewer
+        if rest is node:
             return None
-        token, n = chosen
-        least, most = node.counts.get(token, (0, len(plot.masses)))
-        found = []
-        for automaton, counts in ((with_more(node.automaton, token, n), (n, most)), (with_fewer(node.automaton, token, n), (least, n - 1))):
-            found.append(self._looked(plot, Node(automaton, plot.mass(automaton), {**node.counts, token: counts}), care))
-        return chosen, found[0], found[1]
+        self._looked(plot, rest, care)
+        return node
 
     def _looked(self, plot: Plot, node: Node, care: Care) -> Node:
         if node.mass:
             node.look = look_at(plot, node.automaton, _about(node, plot), care)
-            node.failing, node.right = node.look.failing, node.mass
+            node.failing = node.look.failing
         return node
 
     # ------------------------------------------------------------ the rest
@@ -300,15 +323,14 @@ def _about(node: Node, plot: Plot) -> int:
     return max(present, key=lambda t: float(weight[t])) if weight is not None else int(plot.subject.usual)
 
 
-def _split(node: Node, plot: Plot) -> tuple[int, int] | None:
-    """The token, and how often, that divides a leaf best: by how far it can move what attention averages."""
+def _splits(node: Node, plot: Plot) -> list[tuple[int, int]]:
+    """The tokens, and how often, that divide a leaf best: by how far they can move what attention averages. Several if most of it may fail:
+    what is between would be looked at in vain."""
     if node.look is None or node.look.influence is None:
-        return None
+        return []
     k, weight = len(plot.masses), np.nan_to_num(node.look.influence.copy())
     for token, (least, most) in node.counts.items():
         weight[token] *= 0.0 if least >= most else _AGAIN if least else 1.0
-    token = int(weight.argmax())
-    if not weight[token] > 0.0:
-        return None
-    least = node.counts.get(token, (0, k))[0]
-    return token, least + 1
+    ways = _WAYS if node.failing > _MUCH * node.mass else 1
+    chosen = [t for t in np.argsort(-weight, kind="stable")[:ways].tolist() if weight[t] > 0.0 and weight[t] >= _ALSO * weight.max()]
+    return [(t, node.counts.get(t, (0, k))[0] + 1) for t in chosen]

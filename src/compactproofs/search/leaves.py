@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from compactproofs.search.writing import begin, written
 
 _MOST = 1 << 20
 """More sequences of a leaf than this are not decided one by one."""
+_APART_ABOVE = 12
+"""Terms apart are tried where more than a part of two to the minus this may fail."""
 _SPOILERS = 2
 """So many outputs are tried for an upper bound."""
 
@@ -109,6 +112,8 @@ class Care:
     """Counting steps per unit"""
     peek: int = 0
     """Look how many fail of those that may, if these are so few"""
+    apart: bool = False
+    """Try terms apart"""
 
 
 def look_at(plot: Plot, automaton: Automaton, about: int, care: Care) -> Look:
@@ -116,26 +121,47 @@ def look_at(plot: Plot, automaton: Automaton, about: int, care: Care) -> Look:
     everything = plot.mass(automaton)
     scene = scene_of(plot.form, plot.subject, plot.query, automaton, plot.masses)
     typical = typical_attention(plot.form, scene, frequencies(plot.masses, scene.moves))
-    found = relaxed(plot.form, scene, plot.subject.tokens, plot.query, typical)
-    if found is None:
+    bounds = relaxed(plot.form, scene, plot.subject.tokens, plot.query, typical)
+    if bounds is None:
         return Look(everything, influence=_influence(scene.shares[1], np.ones((*scene.attention[0].shape, 1))))
-    hints, majorants = found
+    hints, majorants = bounds
     influence = _influence(scene.shares[1], middles(majorants.stream.spread))
     with np.errstate(all="ignore"):
         pair = pair_of_leaf(majorants, plot.subject.label, plot.margin)
     if not usable(pair):
         return Look(everything, influence=influence)
-    tries = Tries(care.steps, 0, 0, True, False, False)
+    found = min((_count(plot, automaton, pair, token, care.steps) for token in {about: 0, plot.subject.usual: 0}), key=_failing)
+    if care.apart and found.failing > everything >> _APART_ABOVE:
+        found = min(found, _count(plot, automaton, pair, found.about, care.steps, apart=True), key=_failing)
+    failing, wrong = min(found.failing, everything), 0
+    if 0 < failing <= care.peek:
+        known = _counted(plot, automaton, pair, found.terms[0][0], failing)
+        wrong = 0 if known is None else len(known.wrong)
+    return Look(failing, tuple(found.terms), found.walks, hints, None, wrong, influence)
+
+
+class _Count(NamedTuple):
+    """What terms of one kind prove of a leaf."""
+
+    failing: int
+    terms: list[tuple[Term, int]]
+    walks: int
+    """Operations"""
+    about: int
+
+
+def _failing(found: _Count) -> int:
+    return found.failing
+
+
+def _count(plot: Plot, automaton: Automaton, pair: Pair, about: int, steps: int, *, apart: bool = False) -> _Count:
+    """Joint terms, or terms apart where they are better, with weights and a grid for one token of the leaf."""
+    tries = Tries(steps, 0, 0, True, apart, False)
     below, above = (np.empty(size, dtype=np.int64) for size in rooms(tries, len(pair.G), *plot.masses.shape))
     begin(below)
     begin(above)
     count, _ = failures(pair, other_outputs(pair), grids.Leaf(plot.masses, automaton, plot.subject.usual, about), tries, below, above)
-    terms, walks = Reader(written(below), len(plot.masses)).leaf()
-    failing, wrong = min(int(count) << plot.unit, everything), 0
-    if 0 < failing <= care.peek:
-        known = _counted(plot, automaton, pair, terms[0][0], failing)
-        wrong = 0 if known is None else len(known.wrong)
-    return Look(failing, tuple(terms), walks, hints, None, wrong, influence)
+    return _Count(int(count) << plot.unit, *Reader(written(below), len(plot.masses)).leaf(), about)
 
 
 def decide(plot: Plot, automaton: Automaton, look: Look) -> Look:

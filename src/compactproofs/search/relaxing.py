@@ -16,8 +16,8 @@ from compactproofs.bounds.activations import Parts
 from compactproofs.bounds.jensen import UNITS
 from compactproofs.bounds.majorants import Majorants, require_all
 from compactproofs.bounds.neuron_bounds import Ends, Neurons
-from compactproofs.bounds.norm_bounds import Divisor, across, flat
-from compactproofs.bounds.relaxation import WHOLE, NeuronHints, NormHints, Relaxation, Typical
+from compactproofs.bounds.norm_bounds import Divisor, across
+from compactproofs.bounds.relaxation import WHOLE, FinalHints, NeuronHints, NormHints, Relaxation, Typical
 from compactproofs.bounds.scene import Blend, Scene, middles
 from compactproofs.bounds.stream import Stream, UnprovenError
 from compactproofs.counting.walks import heaviest_quotient
@@ -83,12 +83,8 @@ class _Search:
             neurons = self._neurons(form.mlp, ends)
             self._check(neurons.premises(), quotients=ends.behind_norm and not neurons.homogeneous)
             hints = replace(hints, norm=norm, neurons=neurons.hints)
-        found = Majorants(stream, neurons, None)
-        if form.sigma_final is not None:
-            final = self._final(found, form.sigma_final)
-            hints, found = replace(hints, final=final), found.ended(final)
-        self._check(found.premises())
-        return hints, found
+        final = None if form.sigma_final is None else self._final(neurons, form.sigma_final)
+        return replace(hints, final=final), Majorants(stream, neurons, final)
 
     def _check(self, premises: Iterator[tuple[Blend, str]], *, quotients: bool = False) -> None:
         """For several heads, ranges are certain already, but for those of quotients."""
@@ -144,8 +140,7 @@ class _Search:
     def _divisor(self, sigma: Sigma) -> Divisor:
         stream = self.stream
         e = _direction(middles(stream.centre), sigma)
-        size = np.sqrt((self._sizes(middles(stream.spread)) ** 2).sum(axis=1))
-        hints = NormHints(e, e, np.zeros(len(e)), 0.0, True, _shares(size[:, None])[:, 0], _UNKNOWN, _UNKNOWN)
+        hints = NormHints(e, e, np.zeros(len(e)), 0.0, True, self._head_shares(), _UNKNOWN, _UNKNOWN)
         found = Divisor(stream, sigma, hints)
         (least,), (most,) = self._range(found.lower)
         if stream.scene.n_heads > 1 and least > 0.0:
@@ -167,29 +162,17 @@ class _Search:
         weight = (self.stream.scene.shares[1] ** 2).reshape(heads, 1, k * n)
         return np.asarray(np.sqrt((weight @ (parts**2).reshape(heads, k * n, columns))[:, 0]))
 
-    def _final(self, before: Majorants, sigma: Sigma) -> NormHints:
-        stream, neurons = self.stream, before.neurons
-        out, s, high = middles(stream.centre), 1.0, 1.0
+    def _final(self, neurons: Neurons | None, sigma: Sigma) -> FinalHints:
+        out = middles(self.stream.centre)
         if neurons is not None:
-            s, high = self._s_at_centre(), neurons.ends.high[-1]
-            y = middles(neurons.read.constant) / s + middles(neurons.mlp.b_in)
+            y = middles(neurons.read.constant) / self._s_at_centre() + middles(neurons.mlp.b_in)
             out = out + middles(neurons.mlp.b_out) + activated(neurons.mlp.act, y, Float64()) @ middles(neurons.mlp.W_out)
-        e = _direction(out, sigma)
-        nothing, size = np.zeros(len(e)), np.sqrt((self._sizes(middles(stream.spread)) ** 2).sum(axis=1))
-        hints = NormHints(e, nothing, nothing, 0.0, True, _shares(size[:, None])[:, 0], _UNKNOWN, _UNKNOWN)
-        if neurons is None:
-            return hints
-        at, eps, found = s * _divided_by(out, sigma), sigma.eps * high * high, []
-        for up in (e, nothing):
-            ends = np.max([self._range(case)[1] for case in before.sides_upper(up, sigma)], axis=0)
-            spread, least = np.maximum(ends[: len(e)], ends[len(e) : 2 * len(e)]), -float(ends[-1]) if up.any() else 0.0
-            each = replace(hints, up=up, spread=spread, least=least, bent=False)
-            if each.least > 0.0 or not up.any():
-                factor, rest = flat(each, eps)
-                found.append((factor * at + rest, each))
-                if found[0][0] < 2.0 * at:
-                    break
-        return min(found, key=lambda pair: pair[0])[1]
+        return FinalHints(_direction(out, sigma), self._head_shares())
+
+    def _head_shares(self) -> np.ndarray:
+        """(head,): by how much each head can move the stream."""
+        size = np.sqrt((self._sizes(middles(self.stream.spread)) ** 2).sum(axis=1))
+        return _shares(size[:, None])[:, 0]
 
     def _s_at_centre(self) -> float:
         sigma = self.stream.form.sigma_2

@@ -12,9 +12,9 @@ import pytest
 import blocks
 from compactproofs.arrays.arithmetic import Float64, Rigorous, Uniformly
 from compactproofs.arrays.uniform import Uniform
+from compactproofs.bounds import final_norm, neuron_bounds, norm_bounds
 from compactproofs.bounds import jensen as jensen_module
 from compactproofs.bounds import majorants as majorants_module
-from compactproofs.bounds import neuron_bounds, norm_bounds
 from compactproofs.bounds.majorants import Majorants
 from compactproofs.bounds.scene import Blend, Scene, middles
 from compactproofs.bounds.stream import Stream, UnprovenError
@@ -196,7 +196,10 @@ MUTANTS = {
     "the tangent where a chord or J belongs": ["MLP", "GELU"],
     "shares that add up to more than 1": ["two heads, MLP", "two heads, LN, MLP"],
     "the larger share where the part is negative": ["two heads", "three heads"],
-    "a final norm above without its spread": ["MLP, final LN", "LN, MLP"],
+    "a final norm above without what neurons are off": ["MLP, final LN", "LN, MLP", "GELU, final LN"],
+    "a final norm above without what the norm before is off": ["LN, MLP", "two heads, LN, MLP"],
+    "a final norm above by the length of the centre": ["MLP, final LN", "two heads, LN, MLP"],
+    "references of neurons without their biases": ["MLP, final LN", "LN, MLP"],
     "a norm above by its tangent": ["LN, MLP", "final LN"],
     "the direct path at the lower end of s": ["LN, MLP", "two heads, LN, MLP"],
     "the bias of the final norm left out": ["final LN", "LN, MLP"],
@@ -253,16 +256,36 @@ def mistaken(mutant, monkeypatch):
                 at = perspective(blend.constant[None], np.ones(1))
                 return Blend(at.reshape(-1), perspective(blend.constant * b + blend.parts, b) - at * b)
 
-            for module in (jensen_module, neuron_bounds, norm_bounds):
+            for module in (jensen_module, neuron_bounds, norm_bounds, final_norm, majorants_module):
                 monkeypatch.setattr(module, "jensen", generous)
         case "the larger share where the part is negative":
             original = Scene.shares.func
             monkeypatch.setattr(Scene, "shares", property(lambda self: (original(self)[1],) * 2))
-        case "a final norm above without its spread":
-            monkeypatch.setattr(majorants_module, "flat", lambda hints, eps: (1.0, 0.0) if hints.up.any() else (0.0, eps))
+        case "a final norm above without what neurons are off":
+            monkeypatch.setattr(neuron_bounds.Neurons, "widths", lambda self, x, weights: self.stream.constant(0.0))
+        case "a final norm above without what the norm before is off":
+            monkeypatch.setattr(final_norm, "_middle", lambda low, high: (0.5 * (low + high), 0.0))
+        case "a final norm above by the length of the centre":
+            monkeypatch.setattr(
+                final_norm, "jensen", lambda f, blend, shares: Blend(f(blend.constant[None], 1.0)[0], blend.parts[..., :1] * 0.0)
+            )
+        case "references of neurons without their biases":
+            original_upper = final_norm.final_lengths_upper
+
+            def without(neurons, sigma, shares):
+                mlp = replace(neurons.mlp, b_in=neurons.mlp.b_in * 0.0)
+                found = replace(neurons, mlp=mlp)
+                found.__dict__.update(lines=neurons.lines, curves=neurons.curves)
+                return original_upper(found, sigma, shares)
+
+            monkeypatch.setattr(majorants_module, "final_lengths_upper", without)
         case "the eps of a final norm left out":
-            original_flat = norm_bounds.flat
-            monkeypatch.setattr(majorants_module, "flat", lambda hints, eps: original_flat(hints, 0.0))
+            original_upper = final_norm.final_lengths_upper
+
+            def exact(neurons, sigma, shares):
+                return original_upper(neurons, replace(sigma, eps=0.0), shares)
+
+            monkeypatch.setattr(majorants_module, "final_lengths_upper", exact)
         case "a norm above by its tangent":
             monkeypatch.setattr(norm_bounds.Divisor, "upper", property(lambda self: self.lower))
         case "the direct path at the lower end of s":

@@ -14,6 +14,7 @@ from compactproofs.cores import one_blas_thread
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.embedded import is_affine
 from compactproofs.form.whole_block import require_pre_norm
+from compactproofs.heap import kept_memory
 from compactproofs.ledger.block_length import BlockLengths
 from compactproofs.ledger.ledger import Ledger
 from compactproofs.ledger.length import harm_flops
@@ -61,6 +62,11 @@ def steps_for(weights: Model) -> int:
     return 200 if weights.n_ctx <= 5 else 100
 
 
+def care_for(weights: Model) -> Care:
+    """How hard to look. Sequences that are short are decided one by one in the end, from what one term counts."""
+    return Care(steps_for(weights), peek=_PEEK, apart=weights.n_ctx >= _LIST_SHORT)
+
+
 def leaves_for(weights: Model) -> int:
     """How many leaves of a query and label one pass looks at."""
     return LEAVES if weights.n_ctx < _LIST_SHORT else LEAVES_IF_LONG
@@ -99,8 +105,8 @@ def grown(request: Request, name: str, pools: int | None) -> Bound:
     started = time.perf_counter()
     forest = _forest(request)
     pairs = forest.pairs(pools)
-    with one_blas_thread():
-        done = forest.grow(pairs, leaves_for(request.weights), Care(steps_for(request.weights), peek=_PEEK), request.budget, _SMALL)
+    with one_blas_thread(), kept_memory():
+        done = forest.grow(pairs, leaves_for(request.weights), care_for(request.weights), request.budget, _SMALL)
     require_whole(len(done), len(pairs), request.budget, name)
     return _bound(request, forest, started, upper=False)
 
@@ -120,19 +126,22 @@ def portfolio(request: Request) -> Bound:
 
 
 def search(forest: Forest, budget: Budget, seconds: float, *, upper: bool) -> None:
-    """The portfolio's search. Every pair is looked at, and leaves are split where most may fail. Of short sequences, once those that may
+    """The portfolio's search. Pairs are looked at, and leaves are split, where most may fail. All
+    pairs are looked at if sequences are short. Of short sequences, once those that may
     fail are at most a hundredth of all, they are decided one by one, and both bounds meet. Else splitting goes on, and right answers are
     bounded."""
     network, total = forest.network, forest.question.total
-    care, short = Care(steps_for(network), peek=_PEEK), forest.truth is not None and network.n_ctx < _LIST_SHORT
+    short = forest.truth is not None and network.n_ctx < _LIST_SHORT
+    care = care_for(network)
     few, narrow = max(fraction_of(total, _FEW), _ALWAYS), fraction_of(total, _NARROW)
 
     def until(share: float) -> Budget:
         return Budget(share * seconds - budget.used, budget.event)
 
-    with one_blas_thread():
-        forest.grow(forest.pairs(), 1, care, budget)
+    forest.begin(forest.pairs())
+    with one_blas_thread(), kept_memory():
         if short:
+            forest.grow(forest.pairs(), 1, care, budget)
             forest.refine(care, until(_REFINING), narrow, most=few)
             forest.decide(few, until(_REFINING))
         forest.refine(care, until(_REFINING if upper else _ABOVE), narrow)
