@@ -35,12 +35,12 @@ KINDS = {
 }
 
 
-def tiny_block(seed, kind, scale=1.0, harder=False):
+def tiny_block(seed, kind, scale=1.0, harder=False, k=K):
     """A network that mostly finds the maximum, with noise in every part. `harder`: large biases behind norms and of neurons."""
-    return block_of(seed, scale=scale, harder=harder, **KINDS[kind])
+    return block_of(seed, scale=scale, harder=harder, k=k, **KINDS[kind])
 
 
-def block_of(seed, heads=1, act=None, norm_2=None, final=None, scale=1.0, harder=False, eps=1e-5):
+def block_of(seed, heads=1, act=None, norm_2=None, final=None, scale=1.0, harder=False, eps=1e-5, k=K):
     rng = np.random.default_rng(seed)
 
     def draw(*shape):
@@ -65,8 +65,8 @@ def block_of(seed, heads=1, act=None, norm_2=None, final=None, scale=1.0, harder
         mlp = Mlp(single(W_in), single(W_out), Activation(act), single(b_in), single(b_out))
     return Network(
         W_E=single(W_E),
-        W_pos=single(0.3 * draw(K, D)),
-        n_ctx=K,
+        W_pos=single(0.3 * draw(k, D)),
+        n_ctx=k,
         W_Q=single(0.2 * draw(heads, D, 4)),
         W_K=single(copy),
         W_V=single((np.eye(D, 4)[None] + 0.2 * draw(heads, D, 4)) * rng.uniform(0.5, 2)),

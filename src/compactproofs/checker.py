@@ -1770,7 +1770,16 @@ class BlockLeaf:
         for c, (about, rows) in added:
             constant += c * about + 4 * abs(c) * self.off
             parts = [[x + c * y for x, y in zip(*both, strict=True)] for both in zip(parts, rows, strict=True)]
-        return constant, parts
+        return self.around((constant, parts)) if added and self.heads > 1 else (constant, parts)
+
+    def around(self, blend: Blend) -> Blend:
+        """The same number, every head around about its average at the places of the hints: an identity, as attention adds up to 1."""
+        (constant, parts), places = blend, dict(zip(self.pair.rows, range(len(self.pair.rows)), strict=True))
+        rows, weights = (self.hints.rows, self.hints.weights) if self.hints is not None else ([], [])
+        at = [(places[r], x) for x, r in enumerate(rows) if r in places]
+        middle = [sum(each[x] * row[y] for y, x in at) >> CENTRE_BITS for each, row in zip(weights, parts, strict=True)]
+        self.T.meter.multiply(self.heads * (len(at) + len(self.pair.rows)), self.T.scale)
+        return constant + sum(middle), [[x - c for x in row] for row, c in zip(parts, middle, strict=True)]
 
     def behind(self, plus: int, minus: int) -> tuple[list[tuple[int, Blend]], int]:
         """What neurons or a final norm add to a difference: factors and blends, and a number.
@@ -1793,14 +1802,19 @@ class BlockLeaf:
         return [(c, blend) for c, blend in found if c], rest
 
     def harms(self, term: Term) -> Harms:
-        """Upper bounds of what a term adds up. Where nothing is known, a joint term counts everything."""
+        """Upper bounds of what a term adds up. Where nothing is known, a joint term counts everything.
+
+        `apart` takes off the very table that is counted for p, or that a walk is about: say that o *threatens* a sequence if its table adds
+        up to zero or more there. Every o that reaches the label does. So `failing` holds with "threatens" for "reaches the label"."""
         m = self.pair.label.m
-        holds(term.kind != "apart", f"{self.where}: terms of whole blocks are joint")
         if self.hints is None:
-            holds(term.kind == "joint", f"{self.where}: a leaf of an upper bound has no hints")
+            holds(term.kind == "joint", f"{self.where}: a term other than a joint one has no hints")
             return self.pair.as_harms([0] * len(self.pair.rows))
         if term.kind == "spoiler":
             return self.weighed(self.difference(m, term.outputs[0]))
+        if term.kind == "apart":
+            (above, less), (n1, n2) = (self.weighed(self.difference(o, m)) for o in term.outputs), term.numbers
+            return [{t: n1 * x - n2 * row[t] for t, x in known.items()} for known, row in zip(above, less, strict=True)]
         most: Harms = []
         for o, w in zip(term.outputs, term.numbers, strict=True):
             rows = [{t: w * x for t, x in row.items()} for row in self.weighed(self.difference(o, m))]

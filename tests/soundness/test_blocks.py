@@ -8,11 +8,12 @@ import pytest
 
 import blocks
 import network_oracle
-from compactproofs import prove, verify
+from block_certificates import KNOWN
+from compactproofs import accuracy, check, prove, verify
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import LedgerError, UnsupportedError
 from compactproofs.form.whole_block import require_pre_norm
-from compactproofs.ledger.ledger import Factored, Joint, Leaf, Ledger, Part
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import strategy
 from compactproofs.tasks import MaxOfK, task_for
@@ -30,6 +31,7 @@ MODELS = {
     **{f"{kind}, large": blocks.tiny_block(2, kind, scale=3.0) for kind in SOME},
     **{f"{kind}, small": blocks.tiny_block(3, kind, scale=0.1) for kind in SOME},
 }
+LONGER = ("two heads, MLP", "LN, MLP", "two heads, LN, MLP", "two heads", "two heads, final LN", "three heads, GELU")
 ONE_EACH = [name for name in MODELS if "seed 0" not in name]
 EXTREME = {f"{kind}, {scale:g}": blocks.tiny_block(4, kind, scale=scale) for kind in SOME[:5] for scale in (1e-30, 1e5)}
 AWKWARD = {name: network for name, network in awkward_networks() if not network.post_norm}
@@ -60,6 +62,32 @@ def test_what_is_proven_encloses_the_truth(name):
     found = verify(best.ledger, network)
     assert (found.correct_at_least, found.correct_at_most) == (least, most)
     assert verify(quartic.ledger, network).correct_at_least == quartic.correct_at_least
+
+
+@pytest.mark.parametrize("kind", thinned(LONGER))
+def test_terms_apart_of_longer_sequences_prove_nothing_false(kind):
+    """Six tokens, where nothing is decided one by one and leaves have terms apart. Certificates have them too."""
+    apart = 0
+    for seed in (0, 1):
+        network = blocks.tiny_block(seed, kind, harder=seed == 1, k=6)
+        right = accuracy(network).correct
+        quartic = prove(network, "threshold-quartic")
+        best = prove(network, "threshold-best", upper=True, seconds=2)
+        assert max(quartic.correct_at_least, best.correct_at_least) <= right <= best.correct_at_most
+        for proof in (quartic, best):
+            assert verify(proof.ledger, network).correct_at_least == proof.correct_at_least
+        rng = np.random.default_rng(seed)
+        lower = tuple(
+            part.with_leaves(lambda leaf: replace(leaf, relaxation=hostile_hints(leaf.relaxation, network.n_heads, rng)))  # noqa: B023
+            for part in quartic.ledger.lower
+        )
+        assert verify(replace(quartic.ledger, lower=lower), network).correct_at_least <= right
+        if kind in KNOWN:
+            assert check(quartic.certificate, network).accepted
+        apart += sum(
+            isinstance(term, Apart) for part in quartic.ledger.lower for leaf in part.leaves if leaf is not None for term in leaf.terms
+        )
+    assert apart > 0
 
 
 @pytest.mark.long

@@ -61,6 +61,10 @@ class Node:
         return self.look is None and self.split is None and self.failing > 0
 
     @property
+    def is_decided(self) -> bool:
+        return self.look is not None and self.look.decided is not None
+
+    @property
     def gap(self) -> int:
         """How much is undecided, as far as is known."""
         wrong = 0 if self.look is None else self.look.wrong
@@ -176,9 +180,10 @@ class Forest:
         """Look at the leaves whose bounds are farthest apart, or split them, until not more than `enough` is undecided, or not more than
         `most` may fail, or the time is up."""
         number = count()
-        waiting = [(-node.gap, next(number), pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.gap > 0]
+        undecided = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if not node.is_decided]
+        waiting = [(-node.gap, next(number), pair, node) for pair, node in undecided if node.gap > 0]
         heapq.heapify(waiting)
-        gap, failing = -sum(entry[0] for entry in waiting), sum(node.failing for _, node in self.open_leaves())
+        gap, failing = -sum(entry[0] for entry in waiting), sum(node.failing for _, node in undecided)
         with self.crew() as crew:
             while waiting and gap > enough and failing > most and not budget.over:
                 batch = [heapq.heappop(waiting) for _ in range(min(_BATCH, len(waiting)))]
@@ -220,8 +225,8 @@ class Forest:
 
     def open_leaves(self) -> list[tuple[Pair, Node]]:
         """Leaves of which some sequences are not decided, those with few that may fail first."""
-        found = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.look is not None and node.failing]
-        return sorted((entry for entry in found if entry[1].look.decided is None), key=lambda entry: entry[1].failing)  # type: ignore[union-attr]
+        leaves = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if node.look is not None and node.failing]
+        return sorted((entry for entry in leaves if not entry[1].is_decided), key=lambda entry: entry[1].failing)
 
     def decide(self, most: int, budget: Budget) -> None:
         """Decide sequences that may fail one by one, leaf by leaf, so many in all."""
