@@ -230,8 +230,13 @@ def check_terms(module, leaf, pair, here, true):
     m, grid, outputs = pair.label.m, module.Grid(1, 0, 1, [0] * K), pair.others
     joint = leaf.harms(module.Term("joint", outputs, [1 + o for o in outputs], grid))
     spoilers = {o: leaf.harms(module.Term("spoiler", [o], [], grid)) for o in outputs}
+    alone = {o: leaf.harms(module.Term("joint", [o], [1], grid)) for o in outputs}
+    apart = {(o, p): leaf.harms(module.Term("apart", [o, p], [2, 3], grid)) for o in outputs for p in outputs if o != p}
     for x in here:
         logits = true[x][0]
+        threatening = {o for o in outputs if module.along(alone[o], x) >= 0}
+        assert all(o in threatening for o in outputs if logits[o] >= logits[m])
+        assert all(module.along(table, x) >= 0 for (o, p), table in apart.items() if o in threatening and p not in threatening)
         assert module.along(joint, x) >= 0 or all(logits[o] < logits[m] for o in outputs)
         assert all(module.along(spoilers[o], x) > 0 for o in outputs if logits[m] > logits[o])
 

@@ -161,6 +161,14 @@ MISTAKES = {
         "{t: max(x, row[t]) for t, x in known.items()}",
         "{t: min(x, row[t]) for t, x in known.items()}",
     ),
+    "heads around averages that are not added": ("two heads, MLP", 0, "return constant + sum(middle), [[x - c", "return constant, [[x - c"),
+    "terms apart: the other way round": (
+        "two heads",
+        0,
+        "for o in term.outputs), term.numbers",
+        "for o in term.outputs[::-1]), term.numbers",
+    ),
+    "terms apart: added": ("two heads", 0, "{t: n1 * x - n2 * row[t] for t, x in known", "{t: n1 * x + n2 * row[t] for t, x in known"),
     "joint terms without weights of one sign": (
         "whole numbers, no values",
         0,
@@ -301,8 +309,8 @@ def test_what_needs_hints_is_refused_without():
     nothing = {"label": 4, "queries": [4], "tree": {"terms": [], "listed": [], "hints": None}}
     assert "might win" in bare(network, [nothing])[1].reason
     apart = {"apart": 0, "less": 1, "factors": [1, 1], **grid}
-    tree = {"terms": [joint, apart], "listed": [], "hints": HINTS}
-    assert "are joint" in bare(network, [{"label": 4, "queries": [4], "tree": tree}])[1].reason
+    tree = {"terms": [joint, apart], "listed": [], "hints": None}
+    assert "has no hints" in bare(network, [{"label": 4, "queries": [4], "tree": tree}])[1].reason
     everything = {"label": 4, "queries": [4], "tree": {"terms": [joint], "listed": [], "hints": None}}
     assert bare(network, [everything], 0)[1].accepted and not bare(network, [everything], 1)[1].accepted
 
