@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import comb, frexp
 from typing import Any, no_type_check
@@ -131,34 +131,36 @@ def table_flops(weights: Weights, question: Question, hints: Compact, labels: Se
     return dict(counter.steps)
 
 
-def cost_of(weights: Weights, question: Question, sizes: Sizes) -> Cost:
-    """What tables cost; it depends on sizes only."""
-    shape = weights.d_vocab, weights.d_vocab_out, weights.d_model, weights.d_head, weights.n_ctx, question.margin is None
-    return _cost(shape, sizes, _Sized(weights, question))
-
-
 @dataclass(frozen=True)
-class _Sized:
-    """Anything of these sizes; all are equal."""
+class Case:
+    """What the cost of tables depends on, and a network that has these sizes."""
 
-    weights: Weights
-    question: Question
+    sizes: Sizes
+    network: tuple[int, ...]
+    margin: bool
+    weights: Weights = field(compare=False)
+    question: Question = field(compare=False)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sized)
+    @classmethod
+    def of(cls, weights: Weights, question: Question, sizes: Sizes) -> Case:
+        network = weights.d_vocab, weights.d_vocab_out, weights.d_model, weights.d_head, weights.n_ctx
+        return cls(sizes, network, question.margin is not None, weights, question)
 
-    def __hash__(self) -> int:
-        return 0
+
+@lru_cache(maxsize=4096)
+def fixed_flops(case: Case) -> int:
+    """What every proof of these sizes pays."""
+    return sum(table_flops(case.weights, case.question, blank(case.weights, case.sizes), ()).values())
 
 
-@lru_cache(maxsize=512)
-def _cost(shape: tuple[int | bool, ...], sizes: Sizes, sized: _Sized) -> Cost:
-    del shape
-    counter, weights = FlopCounter(), sized.weights
-    tables = CompactTables(weights, sized.question, blank(weights, sizes), Counting(counter))
+@lru_cache(maxsize=1024)
+def cost_of(case: Case) -> Cost:
+    """What tables cost."""
+    counter, weights = FlopCounter(), case.weights
+    tables = CompactTables(weights, case.question, blank(weights, case.sizes), Counting(counter))
     fixed, labels = sum(counter.steps.values()), {}
     before = fixed
-    for label in range(sizes.first_token, weights.d_vocab):
+    for label in range(case.sizes.first_token, weights.d_vocab):
         tables.harms(label)
         after = sum(counter.steps.values())
         labels[label], before = after - before, after
@@ -277,38 +279,57 @@ class Plan:
 
 
 def plan(options: list[LabelOptions], cost: Cost, most: float) -> Plan:
-    """The best that `most` FLOPs allow, by one price for a FLOP: labels and grids that are worth it."""
-    free = _at_price(options, cost, 0.0)
+    """The best that `most` FLOPs allow, by one price for a FLOP: labels, queries and grids that are worth it."""
+    market = _Market.of(options, cost)
+    free = market.at(0.0)
     if free.flops <= most:
         return free
-    total = sum(float(each.totals.sum()) for each in options)
-    low, high, best = 0.0, max(total, 1.0), Plan(0.0, 0, [])
-    low = high * 1e-16
-    for _ in range(60):
+    high, best = max(float(market.totals.sum()), 1.0), Plan(0.0, 0, [])
+    low = high * 1e-14
+    while high > 1.001 * low:
         price = (low * high) ** 0.5
-        found = _at_price(options, cost, price)
-        if found.flops <= most:
-            high = price
-            best = found if found.proven > best.proven else best
-        else:
+        found = market.at(price)
+        if found.flops > most:
             low = price
+            continue
+        high, best = price, found if found.proven > best.proven else best
     return best
 
 
-def _at_price(options: list[LabelOptions], cost: Cost, price: float) -> Plan:
-    chosen, proven, flops = [], 0.0, cost.fixed
-    for each in options:
-        worth = each.totals[:, None] - each.failing - price * each.operations
-        which = worth.argmax(axis=1)
-        rows = np.arange(len(which))
-        keep = worth[rows, which] > 0
-        gain = float(worth[rows, which][keep].sum())
-        if gain <= price * cost.labels[each.label] or not keep.any():
-            continue
-        proven += float((each.totals - each.failing[rows, which])[keep].sum())
-        flops += cost.labels[each.label] + int(each.operations[rows, which][keep].sum())
-        chosen.append((each, np.where(keep, which, -1)))
-    return Plan(proven, flops, chosen)
+@dataclass(frozen=True, eq=False)
+class _Market:
+    """All pairs of a query and a label, with what can be done about them."""
+
+    options: list[LabelOptions]
+    cost: Cost
+    totals: np.ndarray
+    proven: np.ndarray
+    """(pair, option)"""
+    operations: np.ndarray
+    number: np.ndarray
+    """(pair,): of the label among `options`"""
+
+    @classmethod
+    def of(cls, options: list[LabelOptions], cost: Cost) -> _Market:
+        totals = np.concatenate([each.totals for each in options])
+        proven = totals[:, None] - np.concatenate([each.failing for each in options])
+        operations = np.concatenate([each.operations for each in options])
+        return cls(options, cost, totals, proven, operations, np.repeat(np.arange(len(options)), [len(each.totals) for each in options]))
+
+    def at(self, price: float) -> Plan:
+        """What is worth its price."""
+        worth = self.proven - price * self.operations
+        which, rows = worth.argmax(axis=1), np.arange(len(worth))
+        kept = worth[rows, which] > 0
+        which = np.where(kept, which, -1)
+        gain = np.bincount(self.number, np.where(kept, worth[rows, which], 0.0), len(self.options))
+        proven = np.bincount(self.number, np.where(kept, self.proven[rows, which], 0.0), len(self.options))
+        work = np.bincount(self.number, np.where(kept, self.operations[rows, which], 0), len(self.options))
+        own = np.array([self.cost.labels[each.label] for each in self.options])
+        chosen = (gain > price * own) & (proven > 0)
+        flops = self.cost.fixed + int(own[chosen].sum() + work[chosen].sum())
+        parts = np.split(which, np.cumsum([len(each.totals) for each in self.options])[:-1])
+        return Plan(float(proven[chosen].sum()), flops, [(self.options[x], parts[x]) for x in np.flatnonzero(chosen)])
 
 
 def ledger_of(weights: Weights, question: Question, hints: Compact, found: Plan) -> Ledger:

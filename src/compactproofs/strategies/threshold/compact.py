@@ -13,7 +13,19 @@ from compactproofs.ledger.ledger import Ledger
 from compactproofs.ledger.verify import INTERVALS, verify
 from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
-from compactproofs.search.compact import Cost, Plan, Sizes, blank, cost_of, find_hints, ledger_of, options_of, plan, table_flops
+from compactproofs.search.compact import (
+    Case,
+    Plan,
+    Sizes,
+    blank,
+    cost_of,
+    find_hints,
+    fixed_flops,
+    ledger_of,
+    options_of,
+    plan,
+    table_flops,
+)
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_plain
 from compactproofs.strategies.threshold.limits import refuse_if_too_long
 from compactproofs.strategies.threshold.tabled import trivial_ledger
@@ -112,9 +124,10 @@ class CompactStrategy(AbstractStrategy):
 
         def look(sizes: Sizes) -> Found:
             seen.add(sizes)
-            cost = cost_of(weights, question, sizes)
-            if cost.fixed + min(cost.labels.values()) > most:
+            case = Case.of(weights, question, sizes)
+            if fixed_flops(case) > most:
                 return Found(sizes, Plan(0.0, 0, []))
+            cost = cost_of(case)
             return Found(sizes, plan(options_of(weights, question, find_hints(weights, sizes), steps_for(weights)), cost, most))
 
         best = max((look(sizes) for sizes in dict.fromkeys(self.starts(weights, question, most))), key=lambda found: found.plan.proven)
@@ -145,13 +158,8 @@ class CompactStrategy(AbstractStrategy):
         if plain.d_vocab_out == 1:
             return _nothing()
         most = float("inf") if self.flops is None else float(self.flops)
-        starts = {sizes: cost_of(plain, question, sizes) for sizes in self.starts(plain, question, most)}
-        sizes = min(starts, key=lambda each: _least(starts[each]))
+        sizes = min(self.starts(plain, question, most), key=lambda each: fixed_flops(Case.of(plain, question, each)))
         return _length(plain, question, sizes, [plain.d_vocab - 1])
-
-
-def _least(cost: Cost) -> int:
-    return cost.fixed + cost.labels[max(cost.labels)]
 
 
 def _nothing() -> ProofLength:
@@ -160,7 +168,7 @@ def _nothing() -> ProofLength:
 
 def _written(weights: Weights, question: Question, sizes: Sizes, most: float) -> tuple[Ledger, ProofLength]:
     hints = find_hints(weights, sizes)
-    found = plan(options_of(weights, question, hints, steps_for(weights)), cost_of(weights, question, sizes), most)
+    found = plan(options_of(weights, question, hints, steps_for(weights)), cost_of(Case.of(weights, question, sizes)), most)
     length = _length(weights, question, sizes, found.labels) if found.labels else _nothing()
     return ledger_of(weights, question, hints, found), length
 
@@ -261,7 +269,7 @@ def _fitting(weights: Weights, question: Question, sizes: Sizes, most: float) ->
     step = max(1, weights.d_vocab // 16)
     for first in range(0, weights.d_vocab, step):
         found = replace(sizes, first_token=first)
-        if cost_of(weights, question, found).fixed <= 0.85 * most or first + step >= weights.d_vocab:
+        if fixed_flops(Case.of(weights, question, found)) <= 0.85 * most or first + step >= weights.d_vocab:
             yield found
             return
 
