@@ -61,7 +61,8 @@ def main() -> None:
             bounds, flops = [each["lower"] for each in best], [each["flops"] for each in best]
             seconds = mean(sum(each["seconds"] for each in row.values()) for row in rows)
             print(
-                f"| {config} | {budget} | {mean(bounds):.5f} | {min(bounds):.5f} | {counts} | {mean(flops):.0f} | {seconds:.1f} |", flush=True
+                f"| {config} | {budget} | {mean(bounds):.5f} | {min(bounds):.5f} | {counts} | {mean(flops):.0f} | {seconds:.1f} |",
+                flush=True,
             )
             if args.json:
                 args.json.write_text(json.dumps(everything, indent=1))

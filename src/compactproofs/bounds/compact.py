@@ -8,10 +8,10 @@ For max-of-K and one head without norms. With any vectors e and u, E = e + Ec, U
 up to a number for each query, which attention does not see, and one for all outputs. Only rows of tokens from `first_token` on are
 computed. For a label m, a query q <= m and positive weights w,
 
-    the label itself:                               h = max(A_lower b, A_upper b),  b = r[t] + s[q],
-    other near tokens t (label - near_tokens ...):  h(t) = A_upper max(r[t] + s[q], 0),
-    tokens below, whose row is computed:            h = (largest attention to one of them) max(r' + s[q], 0),
-    tokens whose row is not computed:               h = (attention by one direction and norms) max(r'' + s[q], 0),
+    the label itself:                               h = max(A_lower b, A_upper b),  b = r[m] + s[q],
+    other near tokens t (label - near_tokens ...):  h(t) = A_upper (max(r[t], 0) + max(s[q], 0)),
+    tokens below, whose row is computed:            h = (largest attention to one of them) (r' + max(s[q], 0)),
+    tokens whose row is not computed:               h = (attention by one direction and lengths) (r'' + max(s[q], 0)),
 
 where r bounds w_o (Y[t, o] + PV[i, o] - Y[t, m] - PV[i, m]) for all outputs o and positions i, and s the direct path likewise. Outputs near
 the label have weights of their own; those farther below share one, and those farther above. docs/explanation/compact-end.md has the proof.
@@ -72,9 +72,8 @@ class Projected:
     """1 - 2 |B B^T - 1|, which is about 1 if the directions are orthonormal"""
 
     @classmethod
-    def of(cls, x: Any, directions: np.ndarray, arithmetic: AbstractArithmetic) -> Projected:
-        """Cost: O(vectors d_model rank)."""
-        squared = (x * x).sum(axis=1)
+    def of(cls, x: Any, squared: Any, directions: np.ndarray, arithmetic: AbstractArithmetic) -> Projected:
+        """`squared` are the squares of the vectors' lengths. Cost: O(vectors d_model rank)."""
         if len(directions) == 0:
             return cls(None, np.sqrt(squared), None)
         B = arithmetic.array(directions)
@@ -132,11 +131,14 @@ class CompactTables:
         with arithmetic.step("EQKE and EQKP"):
             S = (W["W_Q"] * arithmetic.inverse_sqrt(weights.score_divisor_squared)) @ W["W_K"].T
             keys = rows @ S.T
-            scores = self._scores(queries, keys)
+        with arithmetic.step("lengths"):
+            lengths = self._squares(queries, keys)
+        with arithmetic.step("EQKE and EQKP"):
+            scores = self._scores(queries, keys, lengths)
         crude = None
         if self._first > 0:
             with arithmetic.step("low tokens"):
-                crude = self._crude(queries, S, scores.typical[:, R - 1], (VO, x0, moved[R:]))
+                crude = self._crude((queries, lengths[0]), S, scores.typical[:, R - 1], (VO, x0, moved[R:]))
         with arithmetic.step("attention"):
             self._attend(scores, R, crude)
         with arithmetic.step("row maxima"):
@@ -146,29 +148,38 @@ class CompactTables:
         with arithmetic.step("direct path"):
             self._direct()
 
-    def _crude(self, queries: Any, S: Any, last: Any, moving: tuple[Any, Any, Any]) -> Crude:
+    def _squares(self, queries: Any, keys: Any) -> tuple[Any, Any]:
+        """Squares of lengths, of those vectors for which they are needed; each once."""
+        low, short = self._first > 0, self.factors.direct_basis is not None
+        self._readout_squares = (self._Uc * self._Uc).sum(axis=0) if low or short else None
+        rows = self._Ec if short else self._Ec[: self._first]
+        self._embedding_squares = (rows * rows).sum(axis=1) if low or short else None
+        projected = self.factors.score_basis is not None
+        return (queries * queries).sum(axis=1) if low or projected else None, (keys * keys).sum(axis=1) if projected else None
+
+    def _crude(self, asked: tuple[Any, Any], S: Any, last: Any, moving: tuple[Any, Any, Any]) -> Crude:
         """Tokens below `first_token`: S = l k^T + rest, so that a[q, t] <= max over t of (q l)(k t) + |q| |rest| |t|; and by norms."""
-        hints, low = self.factors, self._Ec[: self._first]
+        hints, low, (queries, squares) = self.factors, self._Ec[: self._first], asked
         left, right = self.arithmetic.array(hints.query_direction), self.arithmetic.array(hints.key_direction)
         rest = S - left[:, None] * right
         along = low @ right
         query = queries @ left
-        longest = np.sqrt((low * low).sum(axis=1).max())
-        self._readout_norms = np.sqrt((self._Uc * self._Uc).sum(axis=0))
-        lengths = np.sqrt((queries * queries).sum(axis=1))
-        error = lengths * (np.sqrt((rest * rest).sum(axis=1).sum(axis=0)) * longest)
+        longest = np.sqrt(self._embedding_squares[: self._first].max())
+        self._readout_norms = np.sqrt(self._readout_squares)
+        error = np.sqrt(squares) * (np.sqrt((rest * rest).sum(axis=1).sum(axis=0)) * longest)
         score = np.maximum(query * along.max(), query * along.min()) + error
         VO, x0, positions = moving
         sizes = np.sqrt((x0 * x0).sum(axis=0)), np.sqrt((VO * VO).sum(axis=1).sum(axis=0)) * longest
         moved = np.sqrt((positions * positions).sum(axis=1).max())
         return Crude(np.exp(score - last), sizes[0] + sizes[1] + moved, self._readout_norms.max())
 
-    def _scores(self, queries: Any, keys: Any) -> Scores:
+    def _scores(self, queries: Any, keys: Any, squares: tuple[Any, Any]) -> Scores:
         """Products of queries and keys, or those in some directions and lengths of what is left."""
         if self.factors.score_basis is None:
             exact = queries @ keys.T
             return Scores(exact, exact, exact)
-        left, right = (Projected.of(x, self.factors.score_basis, self.arithmetic) for x in (queries, keys))
+        basis = self.factors.score_basis
+        left, right = (Projected.of(x, squared, basis, self.arithmetic) for x, squared in zip((queries, keys), squares, strict=True))
         typical = left.along @ right.along.T
         error = left.rest[:, None] * right.rest
         return Scores(typical - error, typical, typical + error)
@@ -198,7 +209,8 @@ class CompactTables:
         if self.factors.direct_basis is None:
             self._D, self._rest = _Sides.of(self._Ec @ self._Uc, few), None
             return
-        left, right = (Projected.of(x, self.factors.direct_basis, self.arithmetic) for x in (self._Ec, self._Uc.T))
+        pairs, basis = ((self._Ec, self._embedding_squares), (self._Uc.T, self._readout_squares)), self.factors.direct_basis
+        left, right = (Projected.of(x, squared, basis, self.arithmetic) for x, squared in pairs)
         self._D = None if left.along is None else _Sides.of(left.along @ right.along.T, few)
         self._rest, self._readouts = left.rest, right
         self._readout_rest = _Sides.of(right.rest[None], few)
@@ -219,32 +231,30 @@ class CompactTables:
             if self._margin is not None:
                 s = s + heaviest * self._margin[:Q, label]
         with self.arithmetic.step("harms"):
-            bracket = s[:, None] + r
-            of_label = bracket[:, -1:]
+            positive = s if self._D is None else np.maximum(s, 0.0)
+            of_label = s + r[-1]
+            of_others = positive[:, None] + np.maximum(r[:-1], 0.0)
+            label_upper, label_lower = self._upper[:Q, near.stop - 1], self._lower[:Q, near.stop - 1]
             harm = np.concatenate(
-                [
-                    np.maximum(bracket[:, :-1], 0.0) * self._upper[:Q, near][:, :-1],
-                    signed(of_label, self._lower[:Q, near][:, -1:], self._upper[:Q, near][:, -1:]),
-                ],
+                [of_others * self._upper[:Q, near][:, :-1], signed(of_label, label_lower, label_upper)[:, None]],
                 axis=1,
             )
-            itself = np.arange(Q - lowest)
-            mine = slice(lowest - self._first, Q - self._first)
-            of_own = bracket[itself + lowest, itself]
-            own = [signed(of_own, *(end[mine] for end in self._own_attention))]
+            number = np.arange(label - lowest)
+            mine = of_others[number + lowest, number] * self._own_attention[1][near][:-1]
+            own = [mine, signed(of_label[-1:], *(end[near.stop - 1 : near.stop] for end in self._own_attention))]
         middle = low = None
         if lowest > self._first:
             with self.arithmetic.step("token brackets"):
                 gap = self._largest_of_row[: near.start] - self._Y[: near.start, label]
                 worst = (gap.max() - self._positions_lower[label]) * heaviest
             with self.arithmetic.step("harms"):
-                between = np.maximum(s + worst, 0.0)
+                between = positive + worst
                 middle = between * self._largest[:Q, near.start - 1]
                 own.insert(0, between[self._first : lowest] * self._own_attention[1][: lowest - self._first])
         if self._first > 0:
             with self.arithmetic.step("low tokens"):
                 differing = self._readout_norms[label] + self._longest
-                outside = np.maximum(s + self._size * differing * heaviest, 0.0)
+                outside = positive + self._size * differing * heaviest
                 low = outside * self._low[:Q]
                 own.insert(0, outside[: self._first] * self._own_low)
         return LabelHarms(harm, middle, low, np.concatenate(own, axis=0))

@@ -172,20 +172,29 @@ def pairs_or_all(values: Any, copies: Any, total: int, z: int) -> tuple[int, int
 @kernel
 @no_type_check
 def pairs_at_least(values: Any, copies: Any, z: int) -> tuple[int, int]:
-    """N_2(z) and operations: as the first of a pair goes up, the second may go down."""
+    """N_2(z) and operations: as the first of a pair goes down, fewer are enough for the second."""
     n = values.shape[0]
-    found, work, y, below = 0, 0, 0, 0
-    for x in range(n - 1, -1, -1):
-        while y < n:
-            work += 2
-            if values[x] + values[y] < z:
+    found, work, y, enough = 0, 0, 0, 0
+    while y < n:
+        work += 2
+        if values[0] + values[y] < z:
+            break
+        enough += copies[y]
+        work += 1
+        y += 1
+    for x in range(n):
+        while y > 0:
+            if x > 0:
+                work += 2
+            if values[x] + values[y - 1] >= z:
                 break
-            below += copies[y]
+            y -= 1
+            enough -= copies[y]
             work += 1
-            y += 1
-        if below > 0:
-            found += copies[x] * below
-            work += 2
+        if y == 0:
+            break
+        found += copies[x] * enough
+        work += 2
     return found, work
 
 

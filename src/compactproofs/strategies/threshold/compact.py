@@ -248,7 +248,7 @@ class ThresholdLowRank(CompactStrategy):
         return "O(d_vocab d_model (d_model + d_vocab)) and counting, with d_vocab instead of d_vocab^2 for scores and the direct path"
 
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
-        for ranks in ((0, 2), (4, 4), (0, 1)):
+        for ranks in ((0, 3), (4, 4), (0, 1)):
             direct, score = (_at_most(rank, weights) for rank in ranks)
             yield from _fitting(weights, question, Sizes(0, 4, 2, 2, direct, score), most)
 
@@ -266,10 +266,10 @@ def _at_most(rank: int | None, weights: Weights) -> int | None:
 
 def _fitting(weights: Weights, question: Question, sizes: Sizes, most: float) -> Iterator[Sizes]:
     """The same with the fewest given-up rows that leave enough for labels and counting."""
-    step = max(1, weights.d_vocab // 16)
+    step = max(1, weights.d_vocab // 32)
     for first in range(0, weights.d_vocab, step):
         found = replace(sizes, first_token=first)
-        if fixed_flops(Case.of(weights, question, found)) <= 0.85 * most or first + step >= weights.d_vocab:
+        if fixed_flops(Case.of(weights, question, found)) <= 0.88 * most or first + step >= weights.d_vocab:
             yield found
             return
 
