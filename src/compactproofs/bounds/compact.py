@@ -8,7 +8,7 @@ For max-of-K and one head without norms. With any vectors e and u, E = e + Ec, U
 up to a number for each query, which attention does not see, and one for all outputs. Only rows of tokens from `first_token` on are
 computed. For a label m, a query q <= m and positive weights w,
 
-    the label itself:                               h = max(A_lower b, A_upper b),  b = r[m] + s[q],
+    the label itself, at each position:             h(i) = max(A_lower(i) b, A_upper(i) b),  b = r[m] + s[q],
     other near tokens t (label - near_tokens ...):  h(t) = A_upper (max(r[t], 0) + max(s[q], 0)),
     tokens below, whose row is computed:            h = (largest attention to one of them) (r' + max(s[q], 0)),
     tokens whose row is not computed:               h = (attention by one direction and lengths) (r'' + max(s[q], 0)),
@@ -37,8 +37,10 @@ from compactproofs.tasks.question import Question
 class LabelHarms:
     """The harms of one label, for the queries 0 .. label."""
 
+    label: Any
+    """(query, position before the last): of the label itself"""
     near: Any
-    """(query, token): the near tokens, the label last"""
+    """(query, token): of the other near tokens"""
     middle: Any
     """(query,): of every token between; None if there is none"""
     low: Any
@@ -151,9 +153,9 @@ class CompactTables:
     def _squares(self, queries: Any, keys: Any) -> tuple[Any, Any]:
         """Squares of lengths, of those vectors for which they are needed; each once."""
         low, short = self._first > 0, self.factors.direct_basis is not None
-        self._readout_squares = (self._Uc * self._Uc).sum(axis=0) if low or short else None
+        self._readout_squares: Any = (self._Uc * self._Uc).sum(axis=0) if low or short else None
         rows = self._Ec if short else self._Ec[: self._first]
-        self._embedding_squares = (rows * rows).sum(axis=1) if low or short else None
+        self._embedding_squares: Any = (rows * rows).sum(axis=1) if low or short else None
         projected = self.factors.score_basis is not None
         return (queries * queries).sum(axis=1) if low or projected else None, (keys * keys).sum(axis=1) if projected else None
 
@@ -192,6 +194,11 @@ class CompactTables:
         self._lower = np.exp(scores.lower[:, :R] - last)
         highest = self._lower if scores.lower is scores.upper else np.exp(scores.upper[:, :R] - last)
         self._upper = highest * spread[:, None]
+        self._at = np.exp(low[:, :before] - least[:, None])
+        self._label_upper = self._lower
+        if scores.lower is not scores.upper:
+            wider = (np.exp(high[:, :before] - least[:, None]) / self._at).max(axis=1)
+            self._label_upper = highest * wider[:, None]
         self._largest = np.maximum.accumulate(self._upper, axis=1)
         number = np.arange(R)
         at_last = np.exp(high[:, -1] - least)
@@ -205,6 +212,7 @@ class CompactTables:
 
     def _direct(self) -> None:
         """D, or its product in some directions and the lengths of what is left: |(D - computed)[q, o]| <= rest[q] readout_rest[o]."""
+        self._D: _Sides | None
         few = self.factors.direct_outputs < self._out
         if self.factors.direct_basis is None:
             self._D, self._rest = _Sides.of(self._Ec @ self._Uc, few), None
@@ -234,11 +242,11 @@ class CompactTables:
             positive = s if self._D is None else np.maximum(s, 0.0)
             of_label = s + r[-1]
             of_others = positive[:, None] + np.maximum(r[:-1], 0.0)
-            label_upper, label_lower = self._upper[:Q, near.stop - 1], self._lower[:Q, near.stop - 1]
-            harm = np.concatenate(
-                [of_others * self._upper[:Q, near][:, :-1], signed(of_label, label_lower, label_upper)[:, None]],
-                axis=1,
-            )
+            column = near.stop - 1
+            lower = self._lower[:Q, column]
+            itself = signed(of_label, lower, lower if self._label_upper is self._lower else self._label_upper[:Q, column])
+            harm = of_others * self._upper[:Q, near][:, :-1]
+            alone = itself[:, None] * self._at[:Q]
             number = np.arange(label - lowest)
             mine = of_others[number + lowest, number] * self._own_attention[1][near][:-1]
             own = [mine, signed(of_label[-1:], *(end[near.stop - 1 : near.stop] for end in self._own_attention))]
@@ -257,20 +265,16 @@ class CompactTables:
                 outside = positive + self._size * differing * heaviest
                 low = outside * self._low[:Q]
                 own.insert(0, outside[: self._first] * self._own_low)
-        return LabelHarms(harm, middle, low, np.concatenate(own, axis=0))
+        return LabelHarms(alone, harm, middle, low, np.concatenate(own, axis=0))
 
     def _singles(self, label: int, c: int) -> np.ndarray:
         """The outputs near the label."""
         around = np.arange(max(0, label - c), min(self._out, label + c + 1))
-        return around[around != label]
+        return np.asarray(around[around != label])
 
     def _numbers(self, label: int, outputs: np.ndarray) -> np.ndarray:
         """Where the weights of near outputs stand."""
-        return np.where(outputs < label, outputs - label + self._c_of_weights + 1, outputs - label + self._c_of_weights)
-
-    @property
-    def _c_of_weights(self) -> int:
-        return self.factors.near_outputs
+        return np.asarray(outputs - label + self.factors.near_outputs + (outputs < label))
 
     def _heaviest(self, label: int) -> Any:
         with self.arithmetic.step("query brackets"):
@@ -324,7 +328,7 @@ class CompactTables:
 
     def _side_weights(self, label: int, c: int) -> list[tuple[Any, bool]]:
         """For the outputs below label - c and above label + c, where there are any: their largest weight, and whether they share it."""
-        first, last = self._c_of_weights + 1 - c, self._c_of_weights + c
+        first, last = self.factors.near_outputs + 1 - c, self.factors.near_outputs + c
         found = []
         if label - c > 0:
             found.append((self._weights[label, :first].max(), first == 1))
@@ -351,14 +355,13 @@ class CompactTables:
     def expanded(self, found: LabelHarms) -> Any:
         """(query, position, token)"""
         label = found.near.shape[0] - 1
-        lowest = label + 1 - found.near.shape[1]
+        lowest = label - found.near.shape[1]
         columns = [each[:, None] for each in (found.low, found.middle) if each is not None]
         numbers = np.arange(label + 1) - lowest + len(columns)
         numbers[self._first : lowest] = len(columns) - 1
         numbers[: self._first] = 0
-        free = np.concatenate([*columns, found.near], axis=1)[:, numbers]
-        last = found.own[:, None][:, np.zeros(label + 1, dtype=np.int64)]
-        return np.stack([free] * (self._k - 1) + [last], axis=1)
+        rows = [np.concatenate([*columns, found.near, found.label[:, [i]]], axis=1)[:, numbers] for i in range(self._k - 1)]
+        return np.stack([*rows, found.own[:, None][:, np.zeros(label + 1, dtype=np.int64)]], axis=1)
 
 
 @dataclass(frozen=True)

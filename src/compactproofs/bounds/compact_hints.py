@@ -48,7 +48,7 @@ class Compact:
     @property
     def near_outputs(self) -> int:
         """c"""
-        return self.output_weights.shape[1] // 2 - 1
+        return int(self.output_weights.shape[1]) // 2 - 1
 
     def checked(self, weights: Model) -> Compact:
         """These hints if they are of the right shapes, within their ranges; numbers that are not finite are replaced."""
@@ -56,10 +56,6 @@ class Compact:
         w = np.asarray(self.output_weights)
         if w.ndim != 2 or w.shape[0] != v or w.shape[1] < 2 or w.shape[1] % 2 or w.dtype.kind not in "iu":
             raise StrategyError(f"hint output_weights of shape {w.shape} and type {w.dtype}; expected integers ({v}, 2 c + 2)")
-        vectors = {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _VECTORS}
-        for name, vector in vectors.items():
-            if vector.shape != (d,):
-                raise StrategyError(f"hint {name} of shape {vector.shape}; expected ({d},)")
         return Compact(
             first_token=int(np.clip(self.first_token, 0, v - 1)),
             near_tokens=int(np.clip(self.near_tokens, 0, v)),
@@ -67,11 +63,18 @@ class Compact:
             direct_outputs=int(np.clip(self.direct_outputs, 0, w.shape[1] // 2 - 1)),
             direct_basis=_basis("direct_basis", self.direct_basis, d),
             score_basis=_basis("score_basis", self.score_basis, d),
-            **{name: _finite(vector) for name, vector in vectors.items()},
+            embedding_centre=_vector("embedding_centre", self.embedding_centre, d),
+            readout_centre=_vector("readout_centre", self.readout_centre, d),
+            query_direction=_vector("query_direction", self.query_direction, d),
+            key_direction=_vector("key_direction", self.key_direction, d),
         )
 
 
-_VECTORS = ("embedding_centre", "readout_centre", "query_direction", "key_direction")
+def _vector(name: str, vector: np.ndarray, d: int) -> np.ndarray:
+    found = np.asarray(vector, dtype=np.float64)
+    if found.shape != (d,):
+        raise StrategyError(f"hint {name} of shape {found.shape}; expected ({d},)")
+    return _finite(found)
 
 
 def _basis(name: str, basis: np.ndarray | None, d: int) -> np.ndarray | None:
@@ -84,4 +87,4 @@ def _basis(name: str, basis: np.ndarray | None, d: int) -> np.ndarray | None:
 
 
 def _finite(x: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
+    return np.asarray(np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0))

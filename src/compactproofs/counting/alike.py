@@ -1,14 +1,15 @@
-"""Counting where positions are alike: the same integers at every position but the last, which holds the query.
+"""Counting where positions are alike: tokens other than the label have the same integers at every position but the last, the query's.
 
-Sequences of max-of-K with label L and query q: n = k - 1 free positions, c of which hold L (at least one, unless q is L), the others smaller
-tokens. Their integers add up to at least zero exactly if those of the n - c smaller tokens add up to at least -(start + D(q) + c D(L)). So
-the count is
+Sequences of max-of-K with label L and query q: n = k - 1 free positions, c of which hold L (at least one, unless q is L), the others
+smaller tokens. With C the positions of L, their integers add up to at least zero exactly if those of the n - c smaller tokens add up to at
+least -(start + D(q) + sum over C of D(i, L)). With N_j(z) the number of j-tuples of smaller tokens with a sum of at least z, the count is
 
-    sum_c binomial(n, c) N_{n-c}(-(start + D(q) + c D(L))),    N_j(z) = number of j-tuples of smaller tokens with a sum of at least z.
+    sum over C of N_{n-c}(-(start + D(q) + sum_{i in C} D(i, L))),
 
-Tokens with the same integer are counted together. Up to four free positions N_j is found by two pointers over the distinct integers;
-beyond, by N_j(z) = sum_t N_{j-1}(z - D(t)) over the window of sums that matter. Integers beyond 2^62 are held in units of 2^E_j, rounded up,
-as in `count_up`. The result is at least the count, and equal to it, and to that of `count_up`, where nothing is rounded.
+and for c > 1 all C of a size are taken for the worst, that of the c largest D(i, L). Tokens with the same integer are counted together. Up
+to four free positions N_j is found by two pointers over the distinct integers; beyond, by N_j(z) = sum_t N_{j-1}(z - D(t)) over the window
+of sums that matter. Integers beyond 2^62 are held in units of 2^E_j, rounded up, as in `count_up`. The result is at least the count; it is
+the count, which `count_up` finds, if D(i, L) does not depend on i and nothing is rounded.
 
 Every comparison, addition and product is charged.
 """
@@ -34,7 +35,7 @@ _WIDEST = 1 << 20
 
 
 def count_where_alike(h: Any, grid: Grid, masses: Any, automaton: Any) -> tuple[int, int]:
-    """(mass, operations): of the accepted sequences whose harms (position, token) add up to at least zero; by `count_up` if positions differ.
+    """(mass, operations): of the accepted sequences whose harms (position, token) add up to at least zero; `count_up` if positions differ.
 
     Guarantee: at least the mass of the accepted sequences with sum_i h(i, x_i) >= 0.
     Assumes: as `count_up` and `on_grid`.
@@ -45,15 +46,16 @@ def count_where_alike(h: Any, grid: Grid, masses: Any, automaton: Any) -> tuple[
     alike = label >= 0 and len(last) == 1 and bool((masses[:-1] == 1).all()) and masses[-1, last[0]] == 1
     start = int(initial_sum(grid.offsets))
     D = on_grid(h, grid, start)[:, 0]
-    if not alike or bool((D[:-1] != D[:1]).any()):
+    others = np.arange(D.shape[1]) != label
+    if not alike or bool((D[:-1, others] != D[:1, others]).any()):
         found, operations = count_harms(h, grid, masses, automaton, False)
         return int(found) << int(unit_exponents(masses).sum()), int(operations)
-    row = D[0] if free else D[0][:0]
     needed = 0 if last[0] == label else 1
-    own = int(D[-1, last[0]])
-    counts, units, operations = count_tuples(row, h[0, : len(row)], label, start + own, free, needed)
-    total = sum(comb(free, c) * (int(counts[c]) << int(units[free - c])) for c in range(needed, free + 1))
-    return total, int(operations)
+    row = np.ascontiguousarray(D[0] if free else D[0, :0])
+    labels = np.ascontiguousarray(D[:-1, label])
+    counts, ones, units, operations = count_tuples(row, h[0, : len(row)], label, labels, start + int(D[-1, last[0]]), needed)
+    total = sum(comb(free, c) * (int(counts[c]) << int(units[free - c])) for c in range(needed, free + 1) if c != 1)
+    return total + (sum(map(int, ones)) << int(units[free - 1]) if free else 0), int(operations)
 
 
 def _label(automaton: Any) -> int:
@@ -69,8 +71,9 @@ def _label(automaton: Any) -> int:
 
 @kernel
 @no_type_check
-def count_tuples(D: Any, h: Any, label: int, base: int, n: int, needed: int) -> tuple[Any, Any, int]:
-    """(counts, units, operations): counts[c] is N_{n-c} at its threshold, in units of 2^units[n - c]; c from `needed` to n.
+def count_tuples(D: Any, h: Any, label: int, labels: Any, base: int, needed: int) -> tuple[Any, Any, Any, int]:
+    """(counts, ones, units, operations), in units of 2^units[n - c]: counts[c] is N_{n-c} at its threshold, for c from `needed` to n but 1;
+    ones[x] is N_{n-1} for each place of a single label, the most harmful first.
 
     `h` are the harms that the integers D come from: neighbours with the same harm are known to be one group, and groups are sorted.
     """
@@ -80,7 +83,7 @@ def count_tuples(D: Any, h: Any, label: int, base: int, n: int, needed: int) -> 
     groups, before = 0, np.nan
     for token in range(D.shape[0]):
         if token != label:
-            if not h[token] == before:
+            if h[token] != before:
                 groups += 1
             before = h[token]
     n_values, total = 0, 0
@@ -96,20 +99,38 @@ def count_tuples(D: Any, h: Any, label: int, base: int, n: int, needed: int) -> 
             copies[n_values] = 1
             n_values += 1
     values, copies = values[:n_values], copies[:n_values]
+    n = labels.shape[0]
+    mine = labels[ascending(labels)][::-1].copy()
     counts = np.zeros(n + 1, np.int64)
+    ones = np.zeros(n, np.int64)
     units = np.zeros(n + 1, np.int64)
-    operations = max(groups - 1, 0)
-    mine = D[label] if n > 0 else 0
-    if n <= _FEW and float(total) ** n < 2.0**61:
-        for c in range(needed, n + 1):
-            counts[c], work = few(values, copies, total, n - c, -(base + c * mine))
-            operations += work + 1  # and the threshold
-            if counts[c] == 0 and n_values > 0 and mine <= values[0]:
-                break  # with one more label in place of another token, sums are smaller still
-            operations += 2  # times a binomial, added up
-        return counts, units, operations
-    work = many(values, copies, total, base, mine, n, needed, counts, units)
-    return counts, units, operations + work
+    operations = max(groups - 1, 0) + max(n - 1, 0)
+    if n > _FEW or not float(total) ** n < 2.0**61:
+        return counts, ones, units, operations + many(values, copies, total, base, mine, needed, counts, ones, units)
+    together = base
+    for c in range(n + 1):
+        if c > 0:
+            together += mine[c - 1]
+            operations += 1
+        if c < needed:
+            continue
+        if c == 1:
+            for x in range(n):
+                ones[x], work = few(values, copies, total, n - 1, -(base + mine[x]))
+                operations += work + 1
+                if ones[x] == 0:
+                    break  # at other places the label takes off more
+                operations += 1
+            found = ones[0]
+        else:
+            counts[c], work = few(values, copies, total, n - c, -together)
+            found = counts[c]
+            operations += work
+            if found > 0:
+                operations += 2  # times a binomial, added up
+        if found == 0 and n_values > 0 and c < n and mine[c] <= values[0]:
+            break  # with one more label in place of another token, sums are smaller still
+    return counts, ones, units, operations
 
 
 @kernel
@@ -200,22 +221,28 @@ def pairs_at_least(values: Any, copies: Any, z: int) -> tuple[int, int]:
 
 @kernel
 @no_type_check
-def many(values: Any, copies: Any, total: int, base: int, mine: int, n: int, needed: int, counts: Any, units: Any) -> int:
-    """Fills counts and units by windows, returns operations."""
+def many(values: Any, copies: Any, total: int, base: int, mine: Any, needed: int, counts: Any, ones: Any, units: Any) -> int:
+    """Fills counts, ones and units by windows, returns operations."""
+    n = mine.shape[0]
     top = n - needed
     if top < 0:
         return 0
     greatest = values[0] if values.shape[0] > 0 else 0
     least = values[-1] if values.shape[0] > 0 else 0
+    threshold = np.empty(n + 1, np.int64)  # by how many are no labels
+    threshold[n] = -base
+    for c in range(1, n + 1):
+        threshold[n - c] = threshold[n - c + 1] - mine[c - 1]
     # which sums are asked for at each level: from low[j] to high[j], none if low > high
     low = np.zeros(top + 1, np.int64)
     high = np.zeros(top + 1, np.int64)
     for j in range(top, -1, -1):
-        z = -(base + (n - j) * mine)
-        low[j], high[j] = z, z
+        low[j], high[j] = threshold[j], threshold[j]
+        if j == n - 1:
+            high[j] = -(base + mine[n - 1])
         if j < top and low[j + 1] <= high[j + 1]:
-            low[j] = min(z, low[j + 1] - greatest)
-            high[j] = max(z, high[j + 1] - least)
+            low[j] = min(low[j], low[j + 1] - greatest)
+            high[j] = max(high[j], high[j + 1] - least)
         low[j], high[j] = max(low[j], j * least + 1), min(high[j], j * greatest)
     exponents = np.zeros(top + 1, np.int64)
     all_of = np.zeros(top + 1, np.int64)
@@ -255,13 +282,20 @@ def many(values: Any, copies: Any, total: int, base: int, mine: int, n: int, nee
                     operations += 1 if copies[r] == 1 else 2
                     r += 1
                 new[x] = found
-        z = -(base + (n - j) * mine)
-        if z > j * greatest or (j > 0 and values.shape[0] == 0):
-            counts[n - j] = 0
-        elif z <= j * least or width < 0:
-            counts[n - j] = all_of[j]
-        else:
-            counts[n - j] = new[z - low[j]]
-        operations += 1 if counts[n - j] == 0 else 3  # the threshold; times a binomial, added up
+        for x in range(n if j == n - 1 else 1):
+            z = -(base + mine[x]) if j == n - 1 else threshold[j]
+            operations += 1
+            if z > j * greatest or (j > 0 and values.shape[0] == 0):
+                found = 0
+            elif z <= j * least or width < 0:
+                found = all_of[j]
+            else:
+                found = new[z - low[j]]
+            if found > 0:
+                operations += 2
+            if j == n - 1:
+                ones[x] = found
+            else:
+                counts[n - j] = found
         window = new
     return operations

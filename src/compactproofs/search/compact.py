@@ -1,4 +1,4 @@
-"""Search for compact proofs under a budget of FLOPs: hints in float64, and which labels, queries and grids are worth their cost. Uncharged."""
+"""Search for compact proofs under a budget of FLOPs: hints in float64; which labels, queries and grids are worth their cost."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _weights(margins: np.ndarray, c: int) -> np.ndarray:
         found[m, -1] = w[m + c + 1 :].max(initial=0.0)
     found = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
     largest = np.maximum(found.max(axis=1, keepdims=True), 1e-300)
-    return np.maximum(np.rint(found / largest * HEAVIEST), 1).astype(np.int64)
+    return np.asarray(np.maximum(np.rint(found / largest * HEAVIEST), 1).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,19 +195,20 @@ def options_of(weights: Weights, question: Question, hints: Compact, steps: Sequ
         found = []
         for label in range(hints.first_token, weights.d_vocab):
             totals = np.array([float(total) for total in question.totals_by_last(label)])
-            rows, own = _rows(tables.harms(label), hints.first_token)
-            failing, operations, grids = look(rows, own, weights.n_ctx, np.array(steps, dtype=np.int64), _binomials(weights.n_ctx - 1))
+            rows = _rows(tables.harms(label), hints.first_token)
+            failing, operations, grids = look(*rows, np.array(steps, dtype=np.int64), _binomials(weights.n_ctx - 1))
             found.append(LabelOptions(label, totals, np.minimum(failing, totals[:, None]), operations, grids))
         return found
 
 
-def _rows(harms: LabelHarms, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """(query, token) and (query,): harms before the last position, and there."""
+def _rows(harms: LabelHarms, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(query, token), (query, position) and (query,): harms of other tokens and of the label before the last position, and at it."""
     Q, near = harms.near.shape
     parts = [np.repeat(harms.low[:, None], first, axis=1)] if harms.low is not None else []
     if harms.middle is not None:
-        parts.append(np.repeat(harms.middle[:, None], Q - near - first, axis=1))
-    return np.ascontiguousarray(np.concatenate([*parts, harms.near], axis=1)), np.ascontiguousarray(harms.own)
+        parts.append(np.repeat(harms.middle[:, None], Q - 1 - near - first, axis=1))
+    rows = np.concatenate([*parts, harms.near, harms.label[:, :1]], axis=1)
+    return np.ascontiguousarray(rows), np.ascontiguousarray(harms.label), np.ascontiguousarray(harms.own)
 
 
 def _binomials(n: int) -> np.ndarray:
@@ -216,9 +217,10 @@ def _binomials(n: int) -> np.ndarray:
 
 @kernel
 @no_type_check
-def look(rows: Any, own: Any, k: int, steps: Any, binomials: Any) -> tuple[Any, Any, Any]:
+def look(rows: Any, labels: Any, own: Any, steps: Any, binomials: Any) -> tuple[Any, Any, Any]:
     """(query, option): failing mass, operations, and grids; of several offsets the one that proves most. The label is the last token."""
     Q, n = rows.shape
+    k = binomials.shape[0]
     options = steps.shape[0]
     failing = np.full((Q, options), np.inf)
     operations = np.zeros((Q, options), np.int64)
@@ -227,11 +229,12 @@ def look(rows: Any, own: Any, k: int, steps: Any, binomials: Any) -> tuple[Any, 
     tried = np.zeros(6, np.int64)
     for q in range(Q):
         row = rows[q]
-        unit = -row[n - 1] if k > 1 else abs(own[q])
+        unit = -labels[q].max() if k > 1 else abs(own[q])
         if not (unit > 1e-240 and unit < 1e240 and own[q] < 1e300 and own[q] > -1e300):
             continue
         for i in range(k - 1):
             h[i] = row
+            h[i, n - 1] = labels[q, i]
         h[k - 1] = own[q]
         for option in range(options):
             fraction, exponent = frexp(unit / steps[option])
@@ -253,10 +256,14 @@ def look(rows: Any, own: Any, k: int, steps: Any, binomials: Any) -> tuple[Any, 
                 start = initial_sum(offsets)
                 D = on_grid(h, grid, start)[:, 0]
                 needed = 0 if q == n - 1 else 1
-                counts, units, work = count_tuples(D[0, : n if k > 1 else 0], row, n - 1, start + D[k - 1, 0], k - 1, needed)
+                mine = D[: k - 1, n - 1].copy()
+                counts, ones, units, work = count_tuples(D[0, : n if k > 1 else 0], row, n - 1, mine, start + D[k - 1, 0], needed)
                 mass = 0.0
                 for c in range(needed, k):
-                    mass += binomials[c] * counts[c] * 2.0 ** units[k - 1 - c]
+                    if c != 1:
+                        mass += binomials[c] * counts[c] * 2.0 ** units[k - 1 - c]
+                for each in ones:
+                    mass += each * 2.0 ** units[k - 2]
                 if mass < failing[q, option]:
                     failing[q, option], operations[q, option] = mass, work
                     grids[q, option, 0], grids[q, option, 1], grids[q, option, 2] = mantissa, exponent, grid.depth

@@ -33,6 +33,28 @@ def by_hand(D, start, label, query, k):
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 6, 7])
+def test_a_label_that_depends_on_the_position_is_counted_at_least(k):
+    rng = np.random.default_rng(k)
+    equal = 0
+    for _ in range(60 if k < 6 else 15):
+        label = int(rng.integers(1, 5 if k < 6 else 3))
+        subject, query = subject_of(Question(MaxOfK(n_ctx=k, d_vocab=label + 1)), label), int(rng.integers(label + 1))
+        h = table(rng, k, label + 1, int(rng.choice([1, 3, 40])))
+        h[:-1, -1] -= rng.integers(0, 5, size=k - 1)
+        grid = Grid(1, 0, 1000, np.zeros(k, dtype=np.int64))
+        count, _ = count_where_alike(h, grid, for_queries(subject, np.array([query])), subject.automaton)
+        exact = by_hand(on_grid(h, grid, 0)[:, 0], 0, label, query, k)
+        assert exact <= count
+        equal += exact == count
+        once = h.copy()
+        once[:-1, -1] = -1e6  # where two labels never fail, the count is exact
+        once[int(rng.integers(k - 1)), -1] = h[0, -1]
+        found, _ = count_where_alike(once, grid._replace(depth=10**7), for_queries(subject, np.array([query])), subject.automaton)
+        assert found == by_hand(on_grid(once, grid._replace(depth=10**7), 0)[:, 0], 0, label, query, k)
+    assert equal > 5
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 6, 7])
 def test_count_where_alike_is_the_count(k):
     rng = np.random.default_rng(k)
     for _ in range(60 if k < 6 else 15):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -57,7 +58,7 @@ class CompactStrategy(AbstractStrategy):
     """What compact strategies share: a search over sizes, then one proof in intervals."""
 
     flops: int | None = None
-    """The proof takes at most so many; None: whatever proves most"""
+    """The proof takes at most so many, and sizes are searched for; None: the usual sizes"""
 
     family: ClassVar[str] = "threshold"
 
@@ -121,6 +122,8 @@ class CompactStrategy(AbstractStrategy):
     def search(self, weights: Weights, request: Request, most: float) -> Found:
         """Sizes that prove much: from a start, one change at a time."""
         question, seen = request.question, set[Sizes]()
+        if self.flops is None:
+            return Found(self.usual(weights), Plan(0.0, 0, []))
 
         def look(sizes: Sizes) -> Found:
             seen.add(sizes)
@@ -142,22 +145,32 @@ class CompactStrategy(AbstractStrategy):
                     best, improved = found, True
         return best
 
+    def within(self, flops: int) -> CompactStrategy:
+        return replace(self, flops=flops if self.flops is None else min(flops, self.flops))
+
+    @abstractmethod
+    def usual(self, weights: Weights) -> Sizes:
+        """Without a budget."""
+
+    @abstractmethod
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         """Where to begin."""
-        raise NotImplementedError
 
+    @abstractmethod
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         """Sizes with one thing changed, within what the strategy is about."""
-        raise NotImplementedError
 
     def length(self, weights: Model, task: AbstractTask) -> ProofLength:
-        """Of the last label alone, with the least that the strategy looks at; `bound` says how long its proof is."""
+        """Tables of every label that has rows; with a budget, of the last label alone. `bound` says how long its proof is."""
         plain = require_plain(weights, self.name)
         require_max_of_k(task, self.name)
         question = Question(task)
         if plain.d_vocab_out == 1:
             return _nothing()
-        most = float("inf") if self.flops is None else float(self.flops)
+        if self.flops is None:
+            sizes = self.usual(plain)
+            return _length(plain, question, sizes, list(range(sizes.first_token, plain.d_vocab)))
+        most = float(self.flops)
         sizes = min(self.starts(plain, question, most), key=lambda each: fixed_flops(Case.of(plain, question, each)))
         return _length(plain, question, sizes, [plain.d_vocab - 1])
 
@@ -210,6 +223,9 @@ class ThresholdNear(CompactStrategy):
         out = weights.d_vocab_out
         yield from (Sizes(0, 4, out, min(c, out), None, None) for c in (2, out))
 
+    def usual(self, weights: Weights) -> Sizes:
+        return Sizes(0, 6, weights.d_vocab_out, weights.d_vocab_out, None, None)
+
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _near(sizes)
         yield from (replace(sizes, direct_outputs=c) for c in {0, 1, 2, 4, 8, weights.d_vocab_out} if c <= weights.d_vocab_out)
@@ -217,7 +233,7 @@ class ThresholdNear(CompactStrategy):
 
 @dataclass(frozen=True)
 class ThresholdNearBlocks(CompactStrategy):
-    """Outputs near the label one by one, those below and those above with one weight each; labels that cost more than they hold given up."""
+    """Outputs near the label one by one, those below and those above with one weight each; small labels are given up."""
 
     name: ClassVar[str] = "threshold-near-blocks"
 
@@ -229,6 +245,9 @@ class ThresholdNearBlocks(CompactStrategy):
         for rank in (None, 4):
             base = Sizes(0, 4, 2, 2, _at_most(rank, weights), None)
             yield from _fitting(weights, question, base, most)
+
+    def usual(self, weights: Weights) -> Sizes:
+        return Sizes(weights.d_vocab // 8, 4, 4, 2, None, None)
 
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _near(sizes)
@@ -251,6 +270,9 @@ class ThresholdLowRank(CompactStrategy):
         for ranks in ((0, 3), (4, 4), (0, 1)):
             direct, score = (_at_most(rank, weights) for rank in ranks)
             yield from _fitting(weights, question, Sizes(0, 4, 2, 2, direct, score), most)
+
+    def usual(self, weights: Weights) -> Sizes:
+        return Sizes(3 * weights.d_vocab // 8, 4, 2, 2, 0, _at_most(3, weights))
 
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _rows(weights, sizes)
@@ -294,11 +316,12 @@ def _outputs(weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
 
 
 def _ranks(weights: Weights, sizes: Sizes, name: str) -> Iterator[Sizes]:
-    known = (0 if name == "direct_rank" else 1, 1, 2, 3, 4, 6, 8, 12)
-    ranks = [rank for rank in dict.fromkeys(known) if rank <= weights.d_model]
-    now = getattr(sizes, name)
-    others: list[int | None] = [max((r for r in ranks if now is not None and r < now), default=None)]
-    others += [min((r for r in ranks if now is not None and r > now), default=None)]
+    """One rank less, one more; after the last, the table itself."""
+    ranks = [rank for rank in (0, 1, 2, 3, 4, 6, 8, 12) if rank <= weights.d_model and (rank > 0 or name == "direct_rank")]
+    now = sizes.direct_rank if name == "direct_rank" else sizes.score_rank
     if now is None:
-        others = [ranks[-1], ranks[len(ranks) // 2]]
-    yield from (replace(sizes, **{name: rank}) for rank in others)
+        others: list[int | None] = [ranks[-1], ranks[len(ranks) // 2]]
+    else:
+        others = [*[rank for rank in ranks if rank < now][-1:], min((rank for rank in ranks if rank > now), default=None)]
+    for rank in others:
+        yield replace(sizes, direct_rank=rank) if name == "direct_rank" else replace(sizes, score_rank=rank)
