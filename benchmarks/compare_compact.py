@@ -1,6 +1,7 @@
 """The compact end of the frontier: the best bound within so many FLOPs, counting included, over fresh seeds of the paper's configurations.
 
-    python benchmarks/compare_compact.py --models DIR [--seeds 20] [--config k4] [--flops 1000000] [--json OUT]
+    python benchmarks/compare_compact.py --models DIR [--seeds 20] [--config k4] [--flops 1000000] [--strategy NAME]
+        [--json OUT]
 
 Models that are not in DIR are trained first (needs the `train` extra). Every bound is a proof over the reals; FLOPs follow the paper's
 conventions.
@@ -25,10 +26,13 @@ BUDGETS = {
 SIZES = {"k4": (4, 64), "k5": (5, 64), "k10": (10, 64), "k20": (20, 64), "k10-v128": (10, 128)}
 
 
-def measure(weights: cp.Weights, flops: int) -> dict[str, dict[str, float]]:
-    """Bound, FLOPs and seconds of each compact strategy within a budget."""
+STRATEGIES = {kind.name: kind for kind in (cp.ThresholdNear, cp.ThresholdNearBlocks, cp.ThresholdLowRank)}
+
+
+def measure(weights: cp.Weights, flops: int, names: list[str]) -> dict[str, dict[str, float]]:
+    """Bound, FLOPs and seconds of compact strategies within a budget."""
     found = {}
-    for strategy in (cp.ThresholdNear(flops), cp.ThresholdNearBlocks(flops), cp.ThresholdLowRank(flops)):
+    for strategy in (STRATEGIES[name](flops) for name in names):
         proof = cp.prove(weights, strategy)
         if proof.lower > 0 and proof.flops > flops:
             raise SystemExit(f"{proof.label} takes {proof.flops} FLOPs")
@@ -43,6 +47,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--config", choices=BUDGETS, action="append")
     parser.add_argument("--flops", type=int, action="append")
+    parser.add_argument("--strategy", choices=STRATEGIES, action="append")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     everything: dict[str, list[dict[str, dict[str, float]]]] = {}
@@ -53,7 +58,7 @@ def main() -> None:
         models = cp.train(cp.MaxOfK(n_ctx=k, d_vocab=v), seeds=range(args.seeds), out=args.models / config)
         networks = [cp.load(model.path) for model in models]
         for budget in args.flops or BUDGETS[config]:
-            rows = [measure(weights, budget) for weights in networks]
+            rows = [measure(weights, budget, args.strategy or list(STRATEGIES)) for weights in networks]
             everything[f"{config} {budget}"] = rows
             winners = [max(row, key=lambda name: row[name]["lower"]) for row in rows]
             best = [row[name] for row, name in zip(rows, winners, strict=True)]

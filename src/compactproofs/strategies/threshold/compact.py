@@ -36,10 +36,7 @@ from compactproofs.tasks.question import Question
 _FINE = (2000,)
 """Steps to a label where counting does not depend on them."""
 
-_COARSE = (3, 4, 6, 8, 12, 16)
-
-_MOST_LOOKS = 60
-"""So many sizes are tried."""
+_COARSE = (3, 4, 6, 8, 12, 16, 24)
 
 _SAFETY = 0.995
 """Counting in intervals may take a little longer than in the float64 search."""
@@ -134,11 +131,11 @@ class CompactStrategy(AbstractStrategy):
             return Found(sizes, plan(options_of(weights, question, find_hints(weights, sizes), steps_for(weights)), cost, most))
 
         best = max((look(sizes) for sizes in dict.fromkeys(self.starts(weights, question, most))), key=lambda found: found.plan.proven)
-        improved = True
-        while improved and len(seen) < _MOST_LOOKS:
+        improved, enough = True, looks_for(weights)
+        while improved and len(seen) < enough:
             improved = False
             for sizes in self.neighbours(weights, best.sizes):
-                if sizes in seen or len(seen) >= _MOST_LOOKS or request.budget.stopped or request.budget.left < 0.5:
+                if sizes in seen or len(seen) >= enough or request.budget.stopped or request.budget.left < 0.5:
                     continue
                 found = look(sizes)
                 if found.plan.proven > best.plan.proven:
@@ -204,6 +201,16 @@ def steps_for(weights: Model) -> tuple[int, ...]:
     return _FINE if weights.n_ctx <= 5 else _COARSE
 
 
+def looks_for(weights: Model) -> int:
+    """So many sizes are tried."""
+    return 60 if weights.n_ctx <= 5 else max(3, 12 * 64**2 // weights.d_vocab**2)
+
+
+def _usual_near(weights: Model) -> int:
+    """Near tokens to begin with: in longer sequences more of them stand beside one label."""
+    return 4 if weights.n_ctx <= 4 else 6 if weights.n_ctx <= 5 else 10
+
+
 def estimated_seconds(weights: Model) -> float:
     """About how long the search takes at least; decides only what is worth starting."""
     return 2e-7 * weights.d_vocab**3 * max(1.0, weights.n_ctx / 5)
@@ -221,10 +228,10 @@ class ThresholdNear(CompactStrategy):
 
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         out = weights.d_vocab_out
-        yield from (Sizes(0, 4, out, min(c, out), None, None) for c in (2, out))
+        yield from (Sizes(0, _usual_near(weights), out, min(c, out), None, None) for c in (2, out))
 
     def usual(self, weights: Weights) -> Sizes:
-        return Sizes(0, 6, weights.d_vocab_out, weights.d_vocab_out, None, None)
+        return Sizes(0, _usual_near(weights) + 2, weights.d_vocab_out, weights.d_vocab_out, None, None)
 
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _near(sizes)
@@ -243,11 +250,11 @@ class ThresholdNearBlocks(CompactStrategy):
 
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         for rank in (None, 4):
-            base = Sizes(0, 4, 2, 2, _at_most(rank, weights), None)
+            base = Sizes(0, _usual_near(weights), 2, 2, _at_most(rank, weights), None)
             yield from _fitting(weights, question, base, most)
 
     def usual(self, weights: Weights) -> Sizes:
-        return Sizes(weights.d_vocab // 8, 4, 4, 2, None, None)
+        return Sizes(weights.d_vocab // 8, _usual_near(weights), 4, 2, None, None)
 
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _near(sizes)
@@ -269,10 +276,10 @@ class ThresholdLowRank(CompactStrategy):
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         for ranks in ((0, 3), (4, 4), (0, 1)):
             direct, score = (_at_most(rank, weights) for rank in ranks)
-            yield from _fitting(weights, question, Sizes(0, 4, 2, 2, direct, score), most)
+            yield from _fitting(weights, question, Sizes(0, _usual_near(weights), 2, 2, direct, score), most)
 
     def usual(self, weights: Weights) -> Sizes:
-        return Sizes(3 * weights.d_vocab // 8, 4, 2, 2, 0, _at_most(3, weights))
+        return Sizes(3 * weights.d_vocab // 8, _usual_near(weights), 2, 2, 0, _at_most(3, weights))
 
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _rows(weights, sizes)
