@@ -8,7 +8,7 @@ For max-of-K and one head without norms. With any vectors e and u, E = e + Ec, U
 up to a number for each query, which attention does not see, and one for all outputs. Only rows of tokens from `first_token` on are
 computed. For a label m, a query q <= m and positive weights w,
 
-    the label itself, at each position:             h(i) = max(A_lower(i) b, A_upper(i) b),  b = r[m] + s[q],
+    the label itself, at each position or at all:   h(i) = max(A_lower(i) b, A_upper(i) b),  b = r[m] + s[q],
     other near tokens t (label - near_tokens ...):  h(t) = A_upper (max(r[t], 0) + max(s[q], 0)),
     tokens below, whose row is computed:            h = (largest attention to one of them) (r' + max(s[q], 0)),
     tokens whose row is not computed:               h = (attention by one direction and lengths) (r'' + max(s[q], 0)),
@@ -38,7 +38,7 @@ class LabelHarms:
     """The harms of one label, for the queries 0 .. label."""
 
     label: Any
-    """(query, position before the last): of the label itself"""
+    """(query, position before the last), or (query, 1) if it is the same at all of them: of the label itself"""
     near: Any
     """(query, token): of the other near tokens"""
     middle: Any
@@ -194,9 +194,11 @@ class CompactTables:
         self._lower = np.exp(scores.lower[:, :R] - last)
         highest = self._lower if scores.lower is scores.upper else np.exp(scores.upper[:, :R] - last)
         self._upper = highest * spread[:, None]
-        self._at = np.exp(low[:, :before] - least[:, None])
-        self._label_upper = self._lower
-        if scores.lower is not scores.upper:
+        self._at, self._label_upper = None, self._upper
+        if self.factors.label_by_position:
+            self._at = np.exp(low[:, :before] - least[:, None])
+            self._label_upper = self._lower
+        if self.factors.label_by_position and scores.lower is not scores.upper:
             wider = (np.exp(high[:, :before] - least[:, None]) / self._at).max(axis=1)
             self._label_upper = highest * wider[:, None]
         self._largest = np.maximum.accumulate(self._upper, axis=1)
@@ -246,7 +248,7 @@ class CompactTables:
             lower = self._lower[:Q, column]
             itself = signed(of_label, lower, lower if self._label_upper is self._lower else self._label_upper[:Q, column])
             harm = of_others * self._upper[:Q, near][:, :-1]
-            alone = itself[:, None] * self._at[:Q]
+            alone = itself[:, None] if self._at is None else itself[:, None] * self._at[:Q]
             number = np.arange(label - lowest)
             mine = of_others[number + lowest, number] * self._own_attention[1][near][:-1]
             own = [mine, signed(of_label[-1:], *(end[near.stop - 1 : near.stop] for end in self._own_attention))]
@@ -360,7 +362,8 @@ class CompactTables:
         numbers = np.arange(label + 1) - lowest + len(columns)
         numbers[self._first : lowest] = len(columns) - 1
         numbers[: self._first] = 0
-        rows = [np.concatenate([*columns, found.near, found.label[:, [i]]], axis=1)[:, numbers] for i in range(self._k - 1)]
+        places = [0] * (self._k - 1) if found.label.shape[1] == 1 else range(self._k - 1)
+        rows = [np.concatenate([*columns, found.near, found.label[:, [i]]], axis=1)[:, numbers] for i in places]
         return np.stack([*rows, found.own[:, None][:, np.zeros(label + 1, dtype=np.int64)]], axis=1)
 
 

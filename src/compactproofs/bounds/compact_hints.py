@@ -27,6 +27,8 @@ class Compact:
     and those above label + c"""
     direct_outputs: int
     """So many outputs on each side of the label are looked at one by one in the direct path: at most c"""
+    label_by_position: bool
+    """Whether the label has a harm of its own at each position; else the worst of them"""
     embedding_centre: np.ndarray
     """(d_model,)"""
     readout_centre: np.ndarray
@@ -61,6 +63,7 @@ class Compact:
             near_tokens=int(np.clip(self.near_tokens, 0, v)),
             output_weights=np.clip(w, 1, HEAVIEST).astype(np.int64),
             direct_outputs=int(np.clip(self.direct_outputs, 0, w.shape[1] // 2 - 1)),
+            label_by_position=bool(self.label_by_position),
             direct_basis=_basis("direct_basis", self.direct_basis, d),
             score_basis=_basis("score_basis", self.score_basis, d),
             embedding_centre=_vector("embedding_centre", self.embedding_centre, d),

@@ -104,7 +104,9 @@ def count_tuples(D: Any, h: Any, label: int, labels: Any, base: int, needed: int
     counts = np.zeros(n + 1, np.int64)
     ones = np.zeros(n, np.int64)
     units = np.zeros(n + 1, np.int64)
-    operations = max(groups - 1, 0) + max(n - 1, 0)
+    operations = max(groups - 1, 0)
+    for x in range(1, n):
+        operations += 1 if mine[x] != mine[x - 1] else 0
     if n > _FEW or not float(total) ** n < 2.0**61:
         return counts, ones, units, operations + many(values, copies, total, base, mine, needed, counts, ones, units)
     together = base
@@ -116,8 +118,11 @@ def count_tuples(D: Any, h: Any, label: int, labels: Any, base: int, needed: int
             continue
         if c == 1:
             for x in range(n):
-                ones[x], work = few(values, copies, total, n - 1, -(base + mine[x]))
-                operations += work + 1
+                if x > 0 and mine[x] == mine[x - 1]:
+                    ones[x] = ones[x - 1]
+                else:
+                    ones[x], work = few(values, copies, total, n - 1, -(base + mine[x]))
+                    operations += work + 1
                 if ones[x] == 0:
                     break  # at other places the label takes off more
                 operations += 1
@@ -284,7 +289,8 @@ def many(values: Any, copies: Any, total: int, base: int, mine: Any, needed: int
                 new[x] = found
         for x in range(n if j == n - 1 else 1):
             z = -(base + mine[x]) if j == n - 1 else threshold[j]
-            operations += 1
+            if x == 0 or mine[x] != mine[x - 1]:
+                operations += 1
             if z > j * greatest or (j > 0 and values.shape[0] == 0):
                 found = 0
             elif z <= j * least or width < 0:

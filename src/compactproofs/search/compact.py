@@ -43,6 +43,7 @@ class Sizes:
     """None: the direct path itself"""
     score_rank: int | None
     """None: the scores themselves"""
+    label_by_position: bool = False
 
 
 def find_hints(weights: Weights, sizes: Sizes) -> Compact:
@@ -62,6 +63,7 @@ def find_hints(weights: Weights, sizes: Sizes) -> Compact:
             near_tokens=sizes.near_tokens,
             output_weights=_weights(margins, sizes.near_outputs),
             direct_outputs=sizes.direct_outputs,
+            label_by_position=sizes.label_by_position,
             embedding_centre=e,
             readout_centre=u,
             direct_basis=None if sizes.direct_rank is None else _directions((Ec, Uc.T), sizes.direct_rank),
@@ -172,8 +174,8 @@ def blank(weights: Weights, sizes: Sizes) -> Compact:
     v, d = weights.d_vocab, weights.d_model
     bases = [None if rank is None else np.zeros((rank, d)) for rank in (sizes.direct_rank, sizes.score_rank)]
     ones = np.ones((v, 2 * sizes.near_outputs + 2), dtype=np.int64)
-    nothing = np.zeros(d)
-    return Compact(sizes.first_token, sizes.near_tokens, ones, sizes.direct_outputs, nothing, nothing, bases[0], bases[1], nothing, nothing)
+    looks = sizes.first_token, sizes.near_tokens, ones, sizes.direct_outputs, sizes.label_by_position
+    return Compact(*looks, np.zeros(d), np.zeros(d), bases[0], bases[1], np.zeros(d), np.zeros(d))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,20 +197,21 @@ def options_of(weights: Weights, question: Question, hints: Compact, steps: Sequ
         found = []
         for label in range(hints.first_token, weights.d_vocab):
             totals = np.array([float(total) for total in question.totals_by_last(label)])
-            rows = _rows(tables.harms(label), hints.first_token)
+            rows = _rows(tables.harms(label), hints.first_token, weights.n_ctx - 1)
             failing, operations, grids = look(*rows, np.array(steps, dtype=np.int64), _binomials(weights.n_ctx - 1))
             found.append(LabelOptions(label, totals, np.minimum(failing, totals[:, None]), operations, grids))
         return found
 
 
-def _rows(harms: LabelHarms, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _rows(harms: LabelHarms, first: int, places: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(query, token), (query, position) and (query,): harms of other tokens and of the label before the last position, and at it."""
     Q, near = harms.near.shape
     parts = [np.repeat(harms.low[:, None], first, axis=1)] if harms.low is not None else []
     if harms.middle is not None:
         parts.append(np.repeat(harms.middle[:, None], Q - 1 - near - first, axis=1))
     rows = np.concatenate([*parts, harms.near, harms.label[:, :1]], axis=1)
-    return np.ascontiguousarray(rows), np.ascontiguousarray(harms.label), np.ascontiguousarray(harms.own)
+    labels = harms.label if harms.label.shape[1] == places else np.repeat(harms.label[:, :1], places, axis=1)
+    return np.ascontiguousarray(rows), np.ascontiguousarray(labels), np.ascontiguousarray(harms.own)
 
 
 def _binomials(n: int) -> np.ndarray:

@@ -17,12 +17,12 @@ from compactproofs.tasks.question import Question
 from models import mostly_right, random_weights
 
 SIZES = [
-    Sizes(0, 1, 9, 9, None, None),
+    Sizes(0, 1, 9, 9, None, None, True),
     Sizes(0, 2, 9, 1, None, None),
     Sizes(0, 9, 1, 1, None, 1),
     Sizes(2, 1, 1, 0, 2, None),
-    Sizes(2, 0, 2, 1, 0, 2),
-    Sizes(1, 1, 0, 0, 1, 1),
+    Sizes(2, 0, 2, 1, 0, 2, True),
+    Sizes(1, 1, 0, 0, 1, 1, True),
     Sizes(3, 1, 1, 1, None, 2),
 ]
 
@@ -31,7 +31,8 @@ def random_sizes(rng, weights):
     v, d = weights.d_vocab, weights.d_model
     ranks = [None if rng.random() < 0.4 else int(rng.integers(0 if x == 0 else 1, d + 1)) for x in range(2)]
     near = int(rng.integers(0, 4))
-    return Sizes(int(rng.integers(0, v)), int(rng.integers(0, 3)), near, int(rng.integers(0, near + 1)), *ranks)
+    by_position = bool(rng.random() < 0.5)
+    return Sizes(int(rng.integers(0, v)), int(rng.integers(0, 3)), near, int(rng.integers(0, near + 1)), *ranks, by_position)
 
 
 def hostile(rng, weights, sizes):
@@ -49,6 +50,7 @@ def hostile(rng, weights, sizes):
         usual.near_tokens,
         rng.integers(-1, 40, size=usual.output_weights.shape),
         usual.direct_outputs,
+        usual.label_by_position,
         *(anything(usual.embedding_centre.shape) for _ in range(2)),
         *(None if basis is None else anything(basis.shape) for basis in (usual.direct_basis, usual.score_basis)),
         *(anything(usual.embedding_centre.shape) for _ in range(2)),

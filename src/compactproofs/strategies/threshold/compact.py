@@ -228,10 +228,10 @@ class ThresholdNear(CompactStrategy):
 
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         out = weights.d_vocab_out
-        yield from (Sizes(0, _usual_near(weights), out, min(c, out), None, None) for c in (2, out))
+        yield from (Sizes(0, _usual_near(weights), out, min(c, out), None, None, True) for c in (2, out))
 
     def usual(self, weights: Weights) -> Sizes:
-        return Sizes(0, _usual_near(weights) + 2, weights.d_vocab_out, weights.d_vocab_out, None, None)
+        return Sizes(0, _usual_near(weights) + 2, weights.d_vocab_out, weights.d_vocab_out, None, None, True)
 
     def neighbours(self, weights: Weights, sizes: Sizes) -> Iterator[Sizes]:
         yield from _near(sizes)
@@ -304,6 +304,7 @@ def _fitting(weights: Weights, question: Question, sizes: Sizes, most: float) ->
 
 
 def _near(sizes: Sizes) -> Iterator[Sizes]:
+    yield replace(sizes, label_by_position=not sizes.label_by_position)
     yield from (replace(sizes, near_tokens=n) for n in (sizes.near_tokens + 1, sizes.near_tokens - 1, sizes.near_tokens + 3) if n >= 1)
 
 
