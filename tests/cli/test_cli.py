@@ -117,7 +117,7 @@ def test_prove_prints_a_clean_table_in_a_pipe(small_model):
 @pytest.mark.long
 def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
     proofs = json.loads(done("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
-    assert len(proofs) == 318 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
+    assert len(proofs) == 321 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
     assert {p["status"] for p in proofs if not p["sound"]} == {"computed"}
     lines = done("prove", small_model, "--family", "subcubic").stdout.splitlines()
     assert sum(line.startswith("* ") for line in lines) >= 1

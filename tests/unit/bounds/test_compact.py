@@ -91,14 +91,14 @@ def test_harms_hold_for_hints_from_anywhere(seed):
     for _ in range(25):
         k, v = int(rng.integers(1, 4)), int(rng.integers(2, 6))
         if rng.random() < 0.5:
-            weights = mostly_right(int(rng.integers(1000)), v=v, k=k, noise=float(rng.choice([0.2, 0.6])))
+            weights = mostly_right(int(rng.integers(1000)), v=v, k=k, noise=float(rng.choice([0.1, 0.3, 0.6])))
         else:
             scale, out = float(rng.choice([0.1, 0.7, 2.0])), v + int(rng.integers(1, 3))
             weights = random_weights(int(rng.integers(1000)), n_ctx=k, d_vocab=v, d_vocab_out=out, d_model=6, d_head=3, scale=scale)
         sizes = random_sizes(rng, weights)
         for hints in (hostile(rng, weights, sizes), find_hints(weights, sizes)):
             found += require_sound(weights, hints)
-    assert found > 30
+    assert found > 10
 
 
 @pytest.mark.parametrize("sizes", SIZES)

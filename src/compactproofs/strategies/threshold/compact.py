@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from compactproofs.arrays.environment import require_ieee754
-from compactproofs.errors import StrategyError
+from compactproofs.errors import InfeasibleError, StrategyError
 from compactproofs.ledger.ledger import Ledger
 from compactproofs.ledger.verify import INTERVALS, verify
 from compactproofs.model.kinds import Model
@@ -102,6 +102,8 @@ class CompactStrategy(AbstractStrategy):
         searched = time.perf_counter()
         for safety in (1.0, _SAFETY, 0.97, 0.9):
             ledger, length = _written(weights, request.question, found.sizes, most * safety)
+            if self.flops is not None and not ledger.lower:
+                raise InfeasibleError(f"{self.label}: no such proof within {self.flops} FLOPs proves anything here. Allow more")
             verified = verify(ledger, weights)
             if length.flops + verified.operations <= most:
                 break
@@ -274,9 +276,10 @@ class ThresholdLowRank(CompactStrategy):
         return "O(d_vocab d_model (d_model + d_vocab)) and counting, with d_vocab instead of d_vocab^2 for scores and the direct path"
 
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
-        for ranks in ((0, 3), (4, 4), (0, 1)):
-            direct, score = (_at_most(rank, weights) for rank in ranks)
-            yield from _fitting(weights, question, Sizes(0, _usual_near(weights), 2, 2, direct, score), most)
+        near = _usual_near(weights)
+        for direct, score, tokens, outputs in ((0, 3, near, 2), (4, 4, near, 2), (0, 1, near - 1, 1), (0, 2, near, 1)):
+            sizes = Sizes(0, tokens, 2, outputs, _at_most(direct, weights), _at_most(score, weights))
+            yield from _fitting(weights, question, sizes, most)
 
     def usual(self, weights: Weights) -> Sizes:
         return Sizes(3 * weights.d_vocab // 8, _usual_near(weights), 2, 2, 0, _at_most(3, weights))
