@@ -132,6 +132,13 @@ def test_max_flops_keeps_to_short_proofs(small_model):
     assert "the shortest of these proofs takes" in refused("prove", small_model, "--all", "--max-flops", 1)
 
 
+def test_max_flops_lets_compact_strategies_search_within_it():
+    proofs = json.loads(done("prove", "max-of-4", "--max-flops", 360000, "--json", "-").stdout)
+    best = max(proofs, key=lambda proof: proof["lower"])
+    assert best["strategy"] == "threshold-low-rank" and best["parameters"] == {"flops": 360000}
+    assert best["lower"] > 0.25 and all(proof["flops"] <= 360000 for proof in proofs)
+
+
 def test_prove_alone_runs_the_portfolio_and_upper_gives_an_interval():
     (proof,) = json.loads(run("prove", "max-of-4", "--upper", "--json", "-").stdout)
     assert proof["strategy"] == "threshold-best" and proof["family"] == "threshold"

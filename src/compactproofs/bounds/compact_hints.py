@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,10 +43,10 @@ class Compact:
     key_direction: np.ndarray
     """(d_model,)"""
 
-    centres: None = None
+    centres: ClassVar[None] = None
     """Every query is by itself"""
-    exact: bool = False
-    """Whether the checker knows these enclosures"""
+    exact: ClassVar[bool] = False
+    """The checker does not know these enclosures"""
 
     @property
     def near_outputs(self) -> int:
