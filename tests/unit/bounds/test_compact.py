@@ -11,6 +11,7 @@ from compactproofs.arrays.arithmetic import Counting, Float64, Rigorous
 from compactproofs.bounds.compact import CompactTables, Projected
 from compactproofs.bounds.compact_hints import Compact
 from compactproofs.errors import StrategyError
+from compactproofs.form.embedded import position_centre
 from compactproofs.search.compact import Sizes, blank, find_hints
 from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
@@ -82,6 +83,51 @@ def require_sound(weights, hints, margin=None):
             by = 0.0 if margin is None else margin[query, label]
             assert np.delete(values, label).max(initial=-np.inf) < values[label] - by + 1e-9 * np.abs(values).max(), (x, values)
     return found
+
+
+def weight(hints, label, output):
+    """Of an output, as its label's weights say."""
+    c = hints.near_outputs
+    if abs(output - label) > c:
+        return hints.output_weights[label, 0 if output < label else -1]
+    return hints.output_weights[label, output - label + c + (output < label)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_harms_dominate_every_output_at_every_position(seed):
+    """Each harm against each output, straight from the weights, times the factor of the query."""
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        weights = random_weights(int(rng.integers(1000)), n_ctx=3, d_vocab=6, d_vocab_out=7, d_model=4, d_head=3, scale=0.5)
+        sizes = random_sizes(rng, weights)
+        hints = (find_hints(weights, sizes) if rng.random() < 0.5 else hostile(rng, weights, sizes)).checked(weights)
+        W = {name: tensor.astype(np.float64) for name, tensor in weights.tensors.items()}
+        stream, VOU = W["W_E"] + W["W_pos"][-1], W["W_V"] @ W["W_O"] @ W["W_U"]
+        with np.errstate(all="ignore"):
+            attention = relative_attention(weights, hints, W, stream)
+            B = (W["W_pos"] @ VOU)[None, :, None] + (W["W_E"] @ VOU)[None, None] + (stream @ W["W_U"])[:, None, None]
+            tables = CompactTables(weights, Question(task_for(weights)), hints, Float64())
+            for m in range(sizes.first_token, 6):
+                h, itself = tables.expanded(tables.harms(m)), np.arange(m + 1)
+                for o in (o for o in range(7) if o != m):
+                    exact = weight(hints, m, o) * attention * (B[..., o] - B[..., m])
+                    slack = 1e-9 * (1 + np.abs(exact))
+                    assert not (h[:, :-1] < (exact - slack)[: m + 1, :-1, : m + 1]).any(), (sizes, m, o)
+                    assert not (h[itself, -1, itself] < (exact - slack)[itself, -1, itself]).any(), (sizes, m, o)
+
+
+def relative_attention(weights, hints, W, stream):
+    """(query, position, token): relative to what the proof takes for the last token's at the least attended position before the last."""
+    S = W["W_Q"] @ W["W_K"].T / float(weights.score_divisor_squared) ** 0.5
+    rows = np.concatenate([W["W_E"] - hints.embedding_centre, W["W_pos"] - position_centre(weights)])
+    exact = low = typical = stream @ (rows @ S.T).T
+    if hints.score_basis is not None:
+        left, right = (projected(x, hints.score_basis, Float64()) for x in (stream, rows @ S.T))
+        typical = left.along @ right.along.T
+        low = typical - left.rest[:, None] * right.rest
+    v = weights.d_vocab
+    least = low[:, v:-1].min(axis=1)
+    return np.exp(exact[:, None, :v] - typical[:, [v - 1], None] + exact[:, v:, None] - least[:, None, None])
 
 
 @pytest.mark.parametrize("seed", range(8))

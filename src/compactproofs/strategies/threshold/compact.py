@@ -113,7 +113,7 @@ class CompactStrategy(AbstractStrategy):
             INTERVALS,
             measured={"counting": verified.operations},
             integer_ops=verified.operations,
-            length=length,
+            length=None if self.flops is None else length,
             make_ledger=lambda: ledger,
             search_seconds=searched - started,
         )
@@ -253,7 +253,7 @@ class ThresholdNearBlocks(CompactStrategy):
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         for rank in (None, 4):
             base = Sizes(0, _usual_near(weights), 2, 2, _at_most(rank, weights), None)
-            yield from _fitting(weights, question, base, most)
+            yield from _fitting(weights, question, base, 0.85 * most)
 
     def usual(self, weights: Weights) -> Sizes:
         return Sizes(weights.d_vocab // 8, _usual_near(weights), 4, 2, None, None)
@@ -277,9 +277,9 @@ class ThresholdLowRank(CompactStrategy):
 
     def starts(self, weights: Weights, question: Question, most: float) -> Iterator[Sizes]:
         near = _usual_near(weights)
-        for direct, score, tokens, outputs in ((0, 3, near, 2), (4, 4, near, 2), (0, 1, near - 1, 1), (0, 2, near, 1)):
-            sizes = Sizes(0, tokens, 2, outputs, _at_most(direct, weights), _at_most(score, weights))
-            yield from _fitting(weights, question, sizes, most)
+        for direct, score, tokens, share in ((0, 3, near, 0.8), (0, 1, near - 1, 0.9), (0, 2, near, 0.85), (4, 4, near, 0.8)):
+            sizes = Sizes(0, tokens, 4, 1, _at_most(direct, weights), _at_most(score, weights))
+            yield from _fitting(weights, question, sizes, share * most)
 
     def usual(self, weights: Weights) -> Sizes:
         return Sizes(3 * weights.d_vocab // 8, _usual_near(weights), 2, 2, 0, _at_most(3, weights))
@@ -297,11 +297,11 @@ def _at_most(rank: int | None, weights: Weights) -> int | None:
 
 
 def _fitting(weights: Weights, question: Question, sizes: Sizes, most: float) -> Iterator[Sizes]:
-    """The same with the fewest given-up rows that leave enough for labels and counting."""
+    """The same with the most rows whose tables take at most so many FLOPs: the rest is for labels and counting."""
     step = max(1, weights.d_vocab // 32)
     for first in range(0, weights.d_vocab, step):
         found = replace(sizes, first_token=first)
-        if fixed_flops(Case.of(weights, question, found)) <= 0.88 * most or first + step >= weights.d_vocab:
+        if fixed_flops(Case.of(weights, question, found)) <= most or first + step >= weights.d_vocab:
             yield found
             return
 
