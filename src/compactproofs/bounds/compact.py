@@ -51,11 +51,12 @@ class LabelHarms:
 
 @dataclass(frozen=True)
 class Scores:
-    """Bounds (query, row) on scores, and a number between; all the same object if the scores are exact."""
+    """Bounds (query, row) on scores, those of tokens relative to `last`; the same object if the scores are exact."""
 
     lower: Any
-    typical: Any
     upper: Any
+    last: Any
+    """(query,): about the last token's"""
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,11 @@ class CompactTables:
         with arithmetic.step("lengths"):
             lengths = self._squares(queries, keys)
         with arithmetic.step("EQKE and EQKP"):
-            scores = self._scores(queries, keys, lengths)
+            scores = self._scores(queries, keys, lengths, R)
         crude = None
         if self._first > 0:
             with arithmetic.step("low tokens"):
-                crude = self._crude((queries, lengths[0]), S, scores.typical[:, R - 1], (VO, x0, moved[R:]))
+                crude = self._crude((queries, lengths[0]), S, scores.last, (VO, x0, moved[R:]))
         with arithmetic.step("attention"):
             self._attend(scores, R, crude)
         with arithmetic.step("row maxima"):
@@ -175,24 +176,28 @@ class CompactTables:
         moved = np.sqrt((positions * positions).sum(axis=1).max())
         return Crude(np.exp(score - last), sizes[0] + sizes[1] + moved, self._readout_norms.max())
 
-    def _scores(self, queries: Any, keys: Any, squares: tuple[Any, Any]) -> Scores:
+    def _scores(self, queries: Any, keys: Any, squares: tuple[Any, Any], R: int) -> Scores:
         """Products of queries and keys, or those in some directions and lengths of what is left."""
-        if self.factors.score_basis is None:
-            exact = queries @ keys.T
-            return Scores(exact, exact, exact)
         basis = self.factors.score_basis
-        left, right = (Projected.of(x, squared, basis, self.arithmetic) for x, squared in zip((queries, keys), squares, strict=True))
-        typical = left.along @ right.along.T
+        if basis is None:
+            products = queries @ keys.T
+        else:
+            left, right = (Projected.of(x, squared, basis, self.arithmetic) for x, squared in zip((queries, keys), squares, strict=True))
+            products = left.along @ right.along.T
+        last = products[:, R - 1]
+        relative = np.concatenate([products[:, :R] - last[:, None], products[:, R:]], axis=1)
+        if basis is None:
+            return Scores(relative, relative, last)
         error = left.rest[:, None] * right.rest
-        return Scores(typical - error, typical, typical + error)
+        return Scores(relative - error, relative + error, last)
 
     def _attend(self, scores: Scores, R: int, crude: Crude | None) -> None:
         """Attention relative to what the last token would get at the least attended position before the last."""
         low, high, before = scores.lower[:, R:], scores.upper[:, R:], max(self._k - 1, 1)
-        least, last = low[:, :before].min(axis=1), scores.typical[:, R - 1][:, None]
+        least = low[:, :before].min(axis=1)
         spread = np.exp(high[:, :before].max(axis=1) - least)
-        self._lower = np.exp(scores.lower[:, :R] - last)
-        highest = self._lower if scores.lower is scores.upper else np.exp(scores.upper[:, :R] - last)
+        self._lower = np.exp(scores.lower[:, :R])
+        highest = self._lower if scores.lower is scores.upper else np.exp(scores.upper[:, :R])
         self._upper = highest * spread[:, None]
         self._at, self._label_upper = None, self._upper
         if self.factors.label_by_position:

@@ -199,8 +199,8 @@ def _unexplained(weights: Weights, sizes: Sizes) -> int:
 
 
 def steps_for(weights: Model) -> tuple[int, ...]:
-    """Grids to choose from: fine ones where two pointers count, coarse ones where windows do."""
-    return _FINE if weights.n_ctx <= 5 else _COARSE
+    """Grids to choose from: fine ones where two pointers count, coarse ones, with fewer distinct harms, where that takes long."""
+    return _FINE if weights.n_ctx <= 4 else (*_FINE, 48, 16) if weights.n_ctx == 5 else _COARSE
 
 
 def looks_for(weights: Model) -> int:
