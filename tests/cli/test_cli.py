@@ -117,7 +117,7 @@ def test_prove_prints_a_clean_table_in_a_pipe(small_model):
 @pytest.mark.long
 def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
     proofs = json.loads(done("prove", small_model, "--all", "--variant", "both", "--json", "-").stdout)
-    assert len(proofs) == 318 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
+    assert len(proofs) == 321 and [p["flops"] for p in proofs] == sorted(p["flops"] for p in proofs)
     assert {p["status"] for p in proofs if not p["sound"]} == {"computed"}
     lines = done("prove", small_model, "--family", "subcubic").stdout.splitlines()
     assert sum(line.startswith("* ") for line in lines) >= 1
@@ -130,6 +130,13 @@ def test_max_flops_keeps_to_short_proofs(small_model):
     kept = json.loads(done("prove", small_model, "--all", "--max-flops", limit, "--json", "-").stdout)
     assert 0 < len(kept) < len(every) and all(p["flops"] <= limit for p in kept)
     assert "the shortest of these proofs takes" in refused("prove", small_model, "--all", "--max-flops", 1)
+
+
+def test_max_flops_lets_compact_strategies_search_within_it():
+    proofs = json.loads(done("prove", "max-of-4", "--max-flops", 360000, "--json", "-").stdout)
+    best = max(proofs, key=lambda proof: proof["lower"])
+    assert best["strategy"] == "threshold-low-rank" and best["parameters"] == {"flops": 360000}
+    assert best["lower"] > 0.25 and all(proof["flops"] <= 360000 for proof in proofs)
 
 
 def test_prove_alone_runs_the_portfolio_and_upper_gives_an_interval():

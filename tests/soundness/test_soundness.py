@@ -36,9 +36,12 @@ THRESHOLD = [
 ]
 """The named ones; TABLED has every combination with the paper's approximations besides."""
 
+COMPACT = [strategy(f"threshold-{name}") for name in ("near", "near-blocks", "low-rank")]
+"""About max-of-K only; with a budget they search, which `tests/unit/strategies/threshold/test_compact.py` looks at."""
+
 ONE_OF_EACH_KIND = [
     *(strategy("brute-force"), strategy("cubic"), strategy("subcubic/max_diff_exact/svd/envelope")),
-    *(strategy("subcubic/mean_query+max_diff/max_diff/mean_query+diff"), *THRESHOLD),
+    *(strategy("subcubic/mean_query+max_diff/max_diff/mean_query+diff"), *THRESHOLD, *COMPACT),
     *(strategy("threshold-cubic-pooled/max_diff/svd"), strategy("threshold-blocks/exact/max_diff_exact")),
 ]
 """Enough where a property does not depend on the choices within a family."""
@@ -240,7 +243,7 @@ def check_structured_network(seed, chosen):
 
 @pytest.mark.parametrize("seed", TELLING_SEEDS)
 def test_no_strategy_credits_too_much_on_structured_networks(seed):
-    check_structured_network(seed, [strategy("cubic"), *TELLING_STRATEGIES, *THRESHOLD])
+    check_structured_network(seed, [strategy("cubic"), *TELLING_STRATEGIES, *THRESHOLD, *COMPACT])
 
 
 @pytest.mark.slow
@@ -248,7 +251,7 @@ def test_no_strategy_credits_too_much_on_structured_networks(seed):
 def test_no_strategy_credits_too_much_on_two_thousand_structured_networks(start):
     for seed in range(start, start + 100):
         some = [SUBCUBIC[(7 * seed + i) % len(SUBCUBIC)] for i in (0, 3, 5, 64)]
-        check_structured_network(seed, [strategy("cubic"), *some, *THRESHOLD, TABLED[seed % len(TABLED)]])
+        check_structured_network(seed, [strategy("cubic"), *some, *THRESHOLD, *COMPACT, TABLED[seed % len(TABLED)]])
 
 
 def test_good_models_get_bounds_that_say_something():

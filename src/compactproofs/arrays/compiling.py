@@ -24,6 +24,7 @@ from compactproofs.notices import compiling_begins
 FILES = (
     "arrays/compiling.py",
     "bounds/pairs.py",
+    "counting/alike.py",
     "counting/block_kernels.py",
     "counting/classes.py",
     "counting/count_up.py",
@@ -31,6 +32,7 @@ FILES = (
     "counting/kernels.py",
     "counting/walks.py",
     "interpretation/ablation_kernel.py",
+    "search/compact.py",
     "search/grids.py",
     "search/listing.py",
     "search/pairs.py",

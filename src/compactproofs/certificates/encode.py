@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compactproofs.bounds.compact_hints import Compact
 from compactproofs.bounds.factors import Factors
 from compactproofs.certificates.hints import certifiable_block, encoded_hints
 from compactproofs.counting.grid import Grid
@@ -24,7 +25,7 @@ ERROR_MODEL = "float32-1"
 
 def encoded(ledger: Ledger, weights: Model) -> dict[str, Any]:
     """The fields `question`, `factors`, `lower` and `upper`."""
-    if ledger.factors is not None and not ledger.factors.exact:
+    if isinstance(ledger.factors, Compact) or (ledger.factors is not None and not ledger.factors.exact):
         raise CertificateError("factored terms with replaced scores or direct path cannot be written down: the checker has the exact ones")
     block = certifiable_block(weights)
     return {

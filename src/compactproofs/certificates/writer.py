@@ -23,6 +23,7 @@ from compactproofs.model.kinds import Model
 from compactproofs.strategies.base import AbstractStrategy, Origin, Request
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubic, ThresholdCubicPooled, ThresholdQuartic
+from compactproofs.strategies.threshold.compact import CompactStrategy
 from compactproofs.strategies.threshold.tabled import Tabled
 from compactproofs.strategies.threshold.upper import parts_above
 from compactproofs.tasks import AbstractTask
@@ -73,7 +74,7 @@ def _ledgers(strategy: AbstractStrategy, request: Request, own: Ledger | None) -
     stronger: list[AbstractStrategy] = [ThresholdCubicPooled(), ThresholdCubic(), ThresholdQuartic(), ThresholdBest()]
     if isinstance(strategy, Tabled):
         stronger.insert(0, type(strategy)("exact", "exact_EQKE+max_diff_exact"))
-    elif strategy.family == "threshold":
+    elif strategy.family == "threshold" and not isinstance(strategy, CompactStrategy):
         stronger.insert(0, strategy)
     for each in stronger:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +54,10 @@ def prove(
     variant: Annotated[
         str | None, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired (the default), published or both.")
     ] = None,
-    max_flops: Annotated[float | None, typer.Option("--max-flops", metavar="N", help="Keep to strategies within this many FLOPs.")] = None,
+    max_flops: Annotated[
+        float | None,
+        typer.Option("--max-flops", metavar="N", help="Keep to this many FLOPs; compact strategies search for the best within it."),
+    ] = None,
     seconds: Annotated[
         float, typer.Option("--seconds", help="Budget of threshold-best; do not run another strategy that would take longer.")
     ] = 60.0,
@@ -205,6 +209,8 @@ def _chosen(names: list[str], every: bool, family: str | None, variant: str | No
     if every or family is not None or (max_flops is not None and not names):
         picked += [s for s in all_strategies(family, wanted) if s not in picked]
     chosen = picked or [strategy(DEFAULT)]
+    if max_flops is not None and isfinite(max_flops):
+        chosen = [each.within(max(int(max_flops), 1)) for each in chosen]
     require_variant_of_use(variant, chosen)
     return chosen
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compactproofs.bounds.compact_hints import Compact
 from compactproofs.bounds.factors import Factors
 from compactproofs.bounds.relaxation import Relaxation
 from compactproofs.counting.grid import Grid
@@ -133,5 +134,5 @@ class Ledger:
     """The network that it was found for."""
     lower: tuple[Part, ...]
     upper: tuple[Part, ...] | None = None
-    factors: Factors | None = None
+    factors: Factors | Compact | None = None
     """Hints for factored terms."""

@@ -20,8 +20,11 @@ import numpy as np
 from compactproofs.arrays.arithmetic import Rigorous
 from compactproofs.arrays.environment import require_ieee754
 from compactproofs.bounds import pairs
+from compactproofs.bounds.compact import CompactTables
+from compactproofs.bounds.compact_hints import Compact
 from compactproofs.bounds.factored_tables import FactoredTables
 from compactproofs.bounds.factors import Factors
+from compactproofs.counting.alike import count_where_alike
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
 from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
 from compactproofs.counting.splits import with_fewer, with_more
@@ -31,7 +34,8 @@ from compactproofs.ledger.harms import AbstractHarms, TableHarms, upper_end, wit
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
 from compactproofs.ledger.sources import is_pooled, source_of
 from compactproofs.model.kinds import Model
-from compactproofs.tasks import check_fits
+from compactproofs.model.network import Network
+from compactproofs.tasks import MaxOfK, check_fits
 from compactproofs.tasks.question import REAL
 
 COMPILED = "float64 with a proven error bound over the reals, integer counting"
@@ -207,8 +211,7 @@ class Verification:
         if self.weights.d_vocab_out == 1:
             yield from ((id(part), []) for part in parts)  # nothing to lose to
             return
-        factors = self.ledger.factors or Factors.blank(self.weights)
-        run = FactoredTables(self.weights, self.question, factors, Rigorous())
+        run = self._tables()
         pooled = run.factors.centres is not None
         of_label: dict[int, list[tuple[int, np.ndarray]]] = {}
         for part in parts:
@@ -222,6 +225,22 @@ class Verification:
                 for row, (part_id, pool) in enumerate(pools):
                     blocks[part_id].append((pool, TableHarms(np.ascontiguousarray(harms[row]))))
         yield from blocks.items()
+
+    def _tables(self) -> FactoredTables | CompactTables:
+        """Whatever the hints are about."""
+        factors = self.ledger.factors or Factors.blank(self.weights)
+        if isinstance(factors, Factors):
+            return FactoredTables(self.weights, self.question, factors, Rigorous())
+        if isinstance(self.weights, Network) or self.question.task.sha256 != MaxOfK(self.weights.n_ctx, self.weights.d_vocab).sha256:
+            raise LedgerError("compact factors are about max-of-K and one head without norms, biases and MLP")
+        return CompactTables(self.weights, self.question, factors, Rigorous())
+
+    def _counted(self, h: np.ndarray, grid: Grid, masses: np.ndarray, automaton: Automaton) -> tuple[int, int]:
+        """The mass that a term counts, and operations."""
+        if isinstance(self.ledger.factors, Compact):
+            return count_where_alike(h, _kernel_grid(grid), masses, automaton)
+        found, operations = count_harms(h, _kernel_grid(grid), masses, automaton, False)
+        return int(found) << int(unit_exponents(masses).sum()), int(operations)
 
     def _failing_of(self, part: Part, subject: Subject, queries: np.ndarray, harms: AbstractHarms) -> tuple[int, int]:
         """The mass of some queries of a part that may fail, and operations."""
@@ -241,8 +260,8 @@ class Verification:
             for term in leaf.terms:
                 covered |= _covered(term, covered, others)
                 h = own.harms(term)
-                found, work = count_harms(h, _kernel_grid(term.grid), masses, automaton, False)
-                count, operations = count + (int(found) << unit), operations + int(work)
+                found, work = self._counted(h, term.grid, masses, automaton)
+                count, operations = count + found, operations + work
                 counters.append((h, term.grid))
             rest = (o for o in others if o not in covered and o not in harmless_everywhere)
             if not all(own.harmless(o, masses, automaton) for o in rest):

@@ -145,6 +145,11 @@ class AbstractStrategy(ABC):
     def bound(self, request: Request) -> Bound:
         """Prove. Raises `InfeasibleError`, with a reason, instead of running for longer than allowed."""
 
+    def within(self, flops: int) -> AbstractStrategy:
+        """The same strategy, if it can choose how much to look at, keeping to so many FLOPs; else the strategy itself."""
+        del flops
+        return self
+
     def by_pair(self, request: Request) -> dict[int, list[int]] | None:
         """Sequences proven right, for each label by query (numbered among the label's tokens); None if the strategy cannot tell.
 

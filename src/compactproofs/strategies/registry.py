@@ -21,6 +21,9 @@ from compactproofs.strategies.threshold import (
     ThresholdCubic,
     ThresholdCubicPooled,
     ThresholdExactOutput,
+    ThresholdLowRank,
+    ThresholdNear,
+    ThresholdNearBlocks,
     ThresholdQuadraticPooled,
     ThresholdQuartic,
 )
@@ -36,6 +39,9 @@ BUILT_IN: tuple[type[AbstractStrategy], ...] = (
     ThresholdCubicPooled,
     ThresholdBlocks,
     ThresholdQuadraticPooled,
+    ThresholdNear,
+    ThresholdNearBlocks,
+    ThresholdLowRank,
 )
 """Strategy classes, cheapest understanding first."""
 
@@ -71,7 +77,7 @@ def strategies(variant: str = "both") -> list[StrategyInfo]:
     Example:
         >>> rows = strategies()
         >>> len(rows), sum(row.sound for row in rows)
-        (318, 218)
+        (321, 221)
     """
     return [
         StrategyInfo(s.name, s.label, s.family, s.parameters, s.variant, s.sound, s.complexity, s.source)
@@ -136,5 +142,6 @@ def _threshold() -> list[AbstractStrategy]:
     named: list[AbstractStrategy] = [
         *(ThresholdBest(), ThresholdExactOutput(), ThresholdQuartic(), ThresholdCubic()),
         *(ThresholdBlocks(), ThresholdQuadraticPooled()),
+        *(ThresholdNear(), ThresholdNearBlocks(), ThresholdLowRank()),
     ]
     return named + [ThresholdCubicPooled(*choice) for choice in product((EXACT, *DirectPath), AttentionError)]

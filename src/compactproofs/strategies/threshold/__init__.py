@@ -5,6 +5,7 @@ A strategy here is a search that writes a ledger; what the ledger proves is deci
 
 from compactproofs.bounds.factors import EXACT
 from compactproofs.strategies.threshold.best import ThresholdBest
+from compactproofs.strategies.threshold.compact import ThresholdLowRank, ThresholdNear, ThresholdNearBlocks
 from compactproofs.strategies.threshold.pairwise import ThresholdExactOutput, ThresholdQuartic
 from compactproofs.strategies.threshold.tabled import (
     Tabled,
@@ -22,6 +23,9 @@ __all__ = [
     "ThresholdCubic",
     "ThresholdCubicPooled",
     "ThresholdExactOutput",
+    "ThresholdLowRank",
+    "ThresholdNear",
+    "ThresholdNearBlocks",
     "ThresholdQuadraticPooled",
     "ThresholdQuartic",
 ]
