@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,7 +9,9 @@ from typing import ClassVar
 from compactproofs.budget import Budget
 from compactproofs.errors import InfeasibleError
 from compactproofs.ledger.ledger import Ledger
+from compactproofs.model.kinds import Model
 from compactproofs.search.engine import Cells, Claim, Effort, Engine, fraction_of
+from compactproofs.search.growth import Growth
 from compactproofs.strategies.base import Bound, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.limits import seconds_for_pairs
@@ -19,22 +20,12 @@ from compactproofs.strategies.threshold.tabled import PoolFound, Tabled, Thresho
 from compactproofs.strategies.threshold.whole import is_whole_block, portfolio
 
 _SECONDS_IF_UNLIMITED = 60.0
-_MOST_SEQUENCES = 2_000_000
-_BATCH = 16
 _SAMPLED_LABELS = 5
 _FIRST_PASS = 0.8
 """Looking at every pair may take so much of the time."""
 
-NARROW = 2e-5
-"""Refinement ends when the bounds on accuracy are so close."""
-
-REFINEMENTS = (
-    Effort(50, classes=16, upper=True),
-    Effort(50, classes=16, apart=True, upper=True),
-    Effort(200, classes=24, upper=True),
-    Effort(200, classes=24, apart=True, upper=True),
-)
-"""What to try, one after the other, where the bounds are far apart."""
+NARROW = 1e-12
+"""The search ends when the bounds on accuracy are so close."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +54,23 @@ class ThresholdBest(Pairwise):
         started = time.perf_counter()
         budget = Budget(_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds, request.stop)
         engine = Engine.of(request.weights, request.question)
+        growth = Growth(engine, glance(request.weights), fraction_of(request.question.total, NARROW), request.progress)
         known = request.shared.known(claims_key(ThresholdQuartic.name))
         if known is not None:
             for label, (failing, right) in known.items():
                 engine.cells[label].failing, engine.cells[label].right = list(failing), list(right)
-        elif not _look_first(engine, budget):
-            return _with_tables(request, engine, budget, started)
-        if _enumerable(engine):
-            engine.look_at(engine.open_pairs(), Effort(first_effort(request.weights).steps, upper=True, most=_MOST_SEQUENCES), budget)
-        refine(engine, budget)
+            growth = Growth(engine, glance(request.weights), fraction_of(request.question.total, NARROW), request.progress)
+            for label, query in engine.open_pairs():
+                growth.add_pair(label, query)
+        else:
+            growth.add_labels(engine.by_weight())
+        growth.run(budget)
         return found(request, engine, started, upper=request.upper)
+
+
+def glance(weights: Model) -> Effort:
+    """How to look at every pair for the first time."""
+    return Effort(400 if weights.n_ctx <= 5 else 25, upper=True)
 
 
 def _look_first(engine: Engine, budget: Budget) -> bool:
@@ -91,31 +89,6 @@ def _look_first(engine: Engine, budget: Budget) -> bool:
     return len(engine.look_at_labels(rest, effort, budget)) == len(rest)
 
 
-def _enumerable(engine: Engine) -> bool:
-    """Whether all sequences that may fail can be looked at one by one in a second or so."""
-    return sum(engine.cells[label].failing[q].mass for label, q in engine.open_pairs()) <= _MOST_SEQUENCES
-
-
-def refine(engine: Engine, budget: Budget) -> None:
-    """Look again, harder each time, at the pairs whose bounds are farthest apart, until they are close or the time is up."""
-    queue = [(-engine.cells[label].gap(q), 0, label, q) for label, q in engine.open_pairs()]
-    heapq.heapify(queue)
-    gap = -sum(entry[0] for entry in queue)
-    while queue and gap > fraction_of(engine.question.total, NARROW) and not budget.over:
-        batch = [heapq.heappop(queue) for _ in range(min(_BATCH, len(queue)))]
-        level = min(entry[1] for entry in batch)
-        now = [entry for entry in batch if entry[1] == level]
-        for entry in batch:
-            if entry[1] != level:
-                heapq.heappush(queue, entry)
-        engine.look_at([(label, q) for _, _, label, q in now], REFINEMENTS[level], budget)
-        for before, _, label, q in now:
-            after = engine.cells[label].gap(q)
-            gap += before + after
-            if after > 0 and level + 1 < len(REFINEMENTS):
-                heapq.heappush(queue, (-after, level + 1, label, q))
-
-
 def _with_tables(request: Request, engine: Engine, budget: Budget, started: float) -> Bound:
     """For vocabularies where looking at every pair takes too long: tables for all labels, and pairs of as many labels as there is time for;
     of each pool the better of the two."""
@@ -129,7 +102,7 @@ def _with_tables(request: Request, engine: Engine, budget: Budget, started: floa
                 break
             if best is None or sum(pool.failing for pool in pools) < sum(pool.failing for pool in best[1]):
                 best = used, pools
-    untouched = [label for label in engine.by_weight() if all(claim.record is None for claim in engine.cells[label].failing)]
+    untouched = [label for label in engine.by_weight() if all(not claim.known for claim in engine.cells[label].failing)]
     engine.look_at_labels(untouched, first_effort(request.weights, upper=True), budget)
     if best is None:
         return found(request, engine, started, upper=request.upper)
