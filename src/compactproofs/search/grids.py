@@ -60,7 +60,7 @@ def natural_unit(h: Any, masses: Any, usual: int, token: int) -> float:
         other = 0.0
         for i in range(k - 1):
             other += abs(h[i, token]) / (k - 1)
-        unit = max(abs(unit) / 24, other)
+        unit = max(abs(unit) / 4, other)
     else:
         for i in range(k - 1):
             for j in range(n):

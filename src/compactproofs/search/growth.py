@@ -25,6 +25,8 @@ _MOST_LISTED = 100_000
 """So many sequences of a branch are decided one by one."""
 _COUNTABLE = 1 << 31
 """Sequences are decided one by one if there are no more in all."""
+_SMALL = 13
+"""What is below two to minus this of all that is undecided is not worth a finer count."""
 _BEFORE_LISTS = 1
 """The level of pairs whose sequences may be listed, at most, before they are split."""
 
@@ -134,7 +136,8 @@ class Growth:
             known = branch.latest if branch.latest is not None else pair.first
             if known is not None:
                 return decide(pair.plot, branch, known)
-        tries = Tries(LEVELS[task.level], 0, 0, self._lists, not self._lists, True)
+        small = 0 if self._lists else (self._gap >> _SMALL) >> pair.plot.unit
+        tries = Tries(LEVELS[task.level], 0, min(small, 1 << 61), self._lists, not self._lists, True)
         found = look(pair.plot, branch, tries)
         few = self._lists and 0 < found.failing + found.right - branch.mass <= _MOST_LISTED
         return decide(pair.plot, branch, found) if few else found
@@ -168,7 +171,7 @@ class Growth:
             self._push_twig(Twig(pair, branch, twig.level + 1), gap)
         elif found.token >= 0:
             for half in branch.split_by(pair.plot, found.token):
-                self._push_twig(Twig(pair, half, twig.level), min(gap, half.mass))
+                self._push_twig(Twig(pair, half, twig.level), min(gap // 2, half.mass))
 
 
 def _first(failing: Claim, right: Claim) -> Look | None:

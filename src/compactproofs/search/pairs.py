@@ -23,7 +23,7 @@ ANY = (1 << 62) - 1
 JOINT, APART = 0, 1
 """Kinds of terms in records."""
 
-MULTIPLIERS = (0.3, 0.6, 0.8, 0.9)
+MULTIPLIER, MULTIPLIERS = 0.7, (0.4, 0.9, 1.0)
 PARENTS = 3
 RANKING_STEPS = 8
 RANKED = 8
@@ -48,7 +48,7 @@ class Tries(NamedTuple):
     steps: int
     classes: int
     small: int
-    """No classes where the bounds are as near as this, in units of counts."""
+    """So much is too little to try for, in units of counts."""
     joint: bool
     apart: bool
     upper: bool
@@ -120,11 +120,12 @@ def ranked(pair: Any, outputs: Any, units: Any, leaf: Any, seen: Any) -> Any:
 @kernel
 @no_type_check
 def spoiled(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: int, above: Any) -> int:
-    """Bound right answers by those on which one output loses, one of the first of the order. What was chosen goes to the record."""
+    """Bound right answers by those on which one output loses, one of the first of the order. What was chosen goes to the record, and to
+    the front of the order."""
     k = leaf.masses.shape[0]
     everything = mass_up(leaf.masses, leaf.automaton)
     tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
-    right, chosen = everything, -1
+    right, chosen, front = everything, -1, 0
     for y in range(min(SPOILERS, order.shape[0])):
         x = order[y]
         if y > 0:
@@ -133,11 +134,12 @@ def spoiled(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: i
                 continue
         found, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, units[x], steps, SPOILER_DEPTH, True, tried)
         if found < right:
-            right, chosen = found, outputs[x]
+            right, chosen, front = found, outputs[x], y
             grid, tried = tried, grid
     put(above, chosen)
     if chosen >= 0:
         put_all(above, grid)
+    order[0], order[front] = order[front], order[0]
     return right
 
 
@@ -147,9 +149,10 @@ def apart_terms(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, step
     """Bound failures by |F_1| + sum_j |F_j minus F_i| over outputs j, most harmful first, and an earlier i of each. Terms go to `trial`.
 
     What to take off is chosen by rough counts. Finer ones follow only where the rough one is more than the first output's own doubt:
-    `limits` has what is right at most, everything, and a bound that is known already: terms end as soon as they add up to that.
+    `limits` has what is right at most, everything, a bound that is known already (terms end as soon as they add up to that), and what
+    is too little to matter.
     """
-    right, everything, enough = limits
+    right, everything, enough, small = limits
     k, seen = leaf.masses.shape[0], occurring(leaf)
     tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
     total = spare = 0
@@ -158,23 +161,25 @@ def apart_terms(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, step
         o = outputs[x]
         h = joint_harms(pair, outputs[x : x + 1], ONE)
         unit = units[x]
-        parent, factor, less = -1, 1, 0
+        parent, factor, less, taken = -1, 1, 0, -1
         now = steps if y == 0 else min(steps, COARSE)
         count, work = count_on_grid(h, leaf, unit, now, DEEPEST, False, grid)
-        for v in range(min(y, PARENTS)):
-            p = order[v]
-            for mu in MULTIPLIERS:
-                if count <= spare:
-                    break
-                ratio = mu * units[x] / units[p]
-                n1 = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
-                n2 = int(min(ratio, 1.0) * HEAVIEST)
-                other = apart_harms(pair, o, outputs[p], n1, n2)
-                own = natural_unit(other, seen, leaf.usual, leaf.token)
-                found, worked = count_on_grid(other, leaf, own, now, DEEPEST, False, tried)
-                if found < count:
-                    count, work, h, unit, parent, factor, less = found, worked, other, own, outputs[p], n1, n2
-                    grid, tried = tried, grid
+        for attempt in range(min(y, PARENTS) + len(MULTIPLIERS)):  # the best of some parents, and the best factor for it
+            if count <= spare or (attempt >= min(y, PARENTS) and parent < 0):
+                break
+            if attempt < min(y, PARENTS):
+                p, mu = order[attempt], MULTIPLIER
+            else:
+                p, mu = taken, MULTIPLIERS[attempt - min(y, PARENTS)]
+            ratio = mu * units[x] / units[p]
+            n1 = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
+            n2 = int(min(ratio, 1.0) * HEAVIEST)
+            other = apart_harms(pair, o, outputs[p], n1, n2)
+            own = natural_unit(other, seen, leaf.usual, leaf.token)
+            found, worked = count_on_grid(other, leaf, own, now, DEEPEST, False, tried)
+            if found < count:
+                count, work, h, unit, parent, factor, less, taken = found, worked, other, own, outputs[p], n1, n2, p
+                grid, tried = tried, grid
         while now < steps and count > spare:
             now = min(steps, now * FINER)
             found, worked = count_on_grid(h, leaf, unit, now, DEEPEST, False, tried)
@@ -182,7 +187,7 @@ def apart_terms(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, step
                 count, work = found, worked
                 grid, tried = tried, grid
         if y == 0:
-            spare = max(count + right - everything, count >> 16) >> 3
+            spare = max(max(count + right - everything, count >> 16) >> 3, small)
         counts[y] = count
         total = min(total + count, everything)
         if parent < 0:
@@ -287,7 +292,7 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
         trial = np.empty(1 + m * (6 + 3 + masses.shape[0]), np.int64)
         begin(trial)
         enough = best if tries.joint else ANY
-        total = apart_terms(pair, outputs, units, order, leaf, tries.steps, (right, everything, enough), trial, counts)
+        total = apart_terms(pair, outputs, units, order, leaf, tries.steps, (right, everything, enough, tries.small), trial, counts)
         if total < best or not tries.joint:
             best = total
             below[0] = before
