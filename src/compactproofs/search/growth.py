@@ -18,7 +18,7 @@ from compactproofs.search.branches import Branch, Look, Plot, decide, look
 from compactproofs.search.engine import Claim, Effort, Engine
 from compactproofs.search.pairs import Tries
 
-LEVELS = (100, 400, 1600, 6400, 16000)
+LEVELS = (250, 1000, 4000, 16000)
 """Counting steps per unit, one after the other."""
 
 _MOST_LISTED = 100_000

@@ -224,7 +224,7 @@ def telling_token(pair: Any, outputs: Any, units: Any, seen: Any, copies: Any) -
             for i in range(k - 1):
                 if seen[i, j] > 0:
                     mean += pair.G[outputs[x], i, j]
-            share = min(max(mean / (max(k - 1, 1) * units[x]), -1.5), 1.5)
+            share = min(max(mean / (max(k - 1, 1) * units[x]), -4.0), 4.0)
             low, high = min(low, share), max(high, share)
         value = (high - low) / (1 + copies[j])
         if value > score:
