@@ -6,7 +6,7 @@ A branch has bounds of its own and those of its halves added up; below and above
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,11 +84,9 @@ class Branch:
     """Where the best bound of its own comes from; and so for `above`"""
     above: Look | None = None
     latest: Look | None = None
-    steps: int = 0
     split: tuple[int, int] | None = None
     halves: tuple[Branch, Branch] | None = None
     """Those with fewer copies, and those with so many"""
-    decided: bool = field(default=False)
 
     @classmethod
     def root(cls, plot: Plot, mass: int) -> Branch:

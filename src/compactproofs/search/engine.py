@@ -82,6 +82,11 @@ class Cells:
         """How much is undecided."""
         return self.failing[query].mass + self.right[query].mass - self.totals[query]
 
+    @property
+    def known(self) -> bool:
+        """Whether anything is."""
+        return any(claim.known for claim in (*self.failing, *self.right))
+
     def contents(self) -> tuple[list[Claim], list[Claim]]:
         """A copy of all claims."""
         return list(self.failing), list(self.right)

@@ -68,9 +68,10 @@ class Growth:
     """The queue of an engine. An iterator that ends when there is nothing to do for the moment, and goes on later."""
 
     def __init__(self, engine: Engine, effort: Effort, narrow: int, progress: Progress | None = None) -> None:
-        self._engine, self._effort, self._narrow, self._progress = engine, effort, narrow, progress
+        self._engine, self._effort, self._progress = engine, effort, progress
         question = engine.question
         self._lists = question.uniform and question.total <= _COUNTABLE
+        self._narrow = 0 if self._lists else narrow  # what can be known exactly shall be
         self._queue: list[tuple[float, int, Task]] = []
         self._number = 0
         self._gap = engine.failing + engine.right - question.total
@@ -95,10 +96,10 @@ class Growth:
     def run(self, budget: Budget) -> None:
         """Work until the bounds are close, there is nothing left to do, or the time is up."""
         for task, found in in_threads(self._work, self, budget):
-            if isinstance(task, Portion):
-                self._looked(task, found)
-            else:
+            if isinstance(task, Twig) and isinstance(found, Look):
                 self._grown(task, found)
+            elif isinstance(task, Portion) and not isinstance(found, Look):
+                self._looked(task, found)
             if self._progress is not None:
                 self._progress(self._engine.question.total - self._gap, self._engine.question.total)
 
