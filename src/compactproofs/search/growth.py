@@ -23,7 +23,7 @@ LEVELS = (250, 1000, 4000, 16000)
 
 _MOST_LISTED = 100_000
 """So many sequences of a branch are decided one by one."""
-_COUNTABLE = 1 << 31
+COUNTABLE = 1 << 31
 """Sequences are decided one by one if there are no more in all."""
 _SMALL = 13
 """What is below two to minus this of all that is undecided is not worth a finer count."""
@@ -70,11 +70,21 @@ class Growth:
     def __init__(self, engine: Engine, effort: Effort, narrow: int, progress: Progress | None = None) -> None:
         self._engine, self._effort, self._progress = engine, effort, progress
         question = engine.question
-        self._lists = question.uniform and question.total <= _COUNTABLE
+        self._lists = question.uniform and question.total <= COUNTABLE
         self._narrow = 0 if self._lists else narrow  # what can be known exactly shall be
         self._queue: list[tuple[float, int, Task]] = []
         self._number = 0
         self._gap = engine.failing + engine.right - question.total
+
+    def warm_up(self) -> None:
+        """Look at one pair in every way and forget it: compiled code is loaded at its first call, which takes longer than what it does."""
+        for label in self._engine.by_weight()[:1]:
+            query = self._engine.portions(label)[0][0]
+            (claims,) = self._engine.claims(label, [query], self._effort)
+            pair = Pair(label, query, _first(*claims))
+            self._work(Twig(pair, None, 0))
+            if self._lists and pair.first is not None:
+                self._work(Twig(pair, None, 0, deciding=True))
 
     def add_labels(self, labels: Iterable[int]) -> None:
         """Look at all pairs of these labels."""

@@ -25,7 +25,7 @@ GLANCE = Effort(3, upper=True)
 def grown(weights, task, monkeypatch, *, lists, glance=GLANCE):
     """An engine whose queue was worked through, and how much was undecided meanwhile."""
     if not lists:
-        monkeypatch.setattr(growth, "_COUNTABLE", 0)
+        monkeypatch.setattr(growth, "COUNTABLE", 0)
     engine, gaps = Engine.of(weights, Question(task)), []
     queue = Growth(engine, glance, 0, lambda done, total: gaps.append(total - done))
     queue.add_labels(engine.by_weight())
@@ -51,7 +51,7 @@ def test_trees_are_true_and_are_what_the_ledger_proves(seed, lists, monkeypatch)
 
 def test_something_is_split_and_the_checker_agrees(monkeypatch):
     monkeypatch.setattr(growth, "LEVELS", (2, 4))
-    monkeypatch.setattr(growth, "_COUNTABLE", 0)
+    monkeypatch.setattr(growth, "COUNTABLE", 0)
     weights = mostly_right(1, v=6, k=4, noise=0.8)
     proof = cp.prove(weights, "threshold-best", upper=True)
     trees = [part.tree for part in (*proof.ledger.lower, *proof.ledger.upper)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -11,7 +12,7 @@ from compactproofs.errors import InfeasibleError
 from compactproofs.ledger.ledger import Ledger
 from compactproofs.model.kinds import Model
 from compactproofs.search.engine import Cells, Claim, Effort, Engine, fraction_of
-from compactproofs.search.growth import Growth
+from compactproofs.search.growth import COUNTABLE, Growth
 from compactproofs.strategies.base import Bound, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.limits import seconds_for_pairs
@@ -56,8 +57,11 @@ class ThresholdBest(Pairwise):
             return portfolio(request)
         started = time.perf_counter()
         seconds = _SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds
-        budget = Budget(min(seconds, usual_seconds(request.weights)) if request.usual else seconds, request.stop)
+        budget = Budget(seconds, request.stop)
         engine = Engine.of(request.weights, request.question)
+        if request.usual and _is_known(engine):
+            Growth(engine, glance(request.weights), 0).warm_up()
+            budget = Budget(min(budget.left, usual_seconds(request.weights)), request.stop)
         known = request.shared.known(claims_key(ThresholdQuartic.name)) or {}
         for label, (failing, right) in known.items():
             engine.cells[label].failing, engine.cells[label].right = list(failing), list(right)
@@ -70,7 +74,9 @@ class ThresholdBest(Pairwise):
 
 
 def usual_seconds(weights: Model) -> float:
-    """How long to look if nobody said: most models are then known to 1e-4 or better."""
+    """How long to look if nobody said: most models are then known to 1e-4 or better, and those with short sequences exactly."""
+    if weights.d_vocab**weights.n_ctx <= COUNTABLE:  # it ends by itself
+        return 20.0
     return min(max(3.0 * (weights.n_ctx / 10) * (weights.d_vocab / 64) ** 2, 2.0), _SECONDS_IF_UNLIMITED)
 
 
@@ -81,7 +87,7 @@ def glance(weights: Model) -> Effort:
 
 def _grow(request: Request, engine: Engine, budget: Budget) -> None:
     """Look at every pair and again where it is worth most, until the bounds are close or the time is up."""
-    if not engine.evaluation.tolerance < float("inf"):  # float64 knows nothing about these weights
+    if not _is_known(engine):
         return
     narrow = fraction_of(request.question.total, NARROW_BY_DEFAULT if request.usual else NARROW)
     growth = Growth(engine, glance(request.weights), narrow, request.progress)
@@ -90,6 +96,11 @@ def _grow(request: Request, engine: Engine, budget: Budget) -> None:
         if engine.cells[label].known:
             growth.add_pair(label, query)
     growth.run(budget)
+
+
+def _is_known(engine: Engine) -> bool:
+    """Whether float64 knows anything about these weights."""
+    return engine.evaluation.tolerance < math.inf
 
 
 def _advice(request: Request, engine: Engine, bound: Bound, budget: Budget) -> str:
