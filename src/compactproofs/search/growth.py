@@ -177,12 +177,12 @@ class Growth:
         if gap <= 0 or twig.deciding or len(found.listed[0]) + len(found.listed[1]):
             return
         last = _BEFORE_LISTS if self._lists else len(LEVELS) - 1
-        rounding = self._lists or found.token < 0 or 2 * found.doubt > gap
+        rounding = self._lists or found.token < 0 or (gap < 2 * found.doubt < branch.mass // 2)
         if twig.level < last and rounding:
             self._push_twig(Twig(pair, branch, twig.level + 1), gap)
         elif found.token >= 0:
             for half in branch.split_by(pair.plot, found.token):
-                self._push_twig(Twig(pair, half, twig.level), min(gap // 2, half.mass))
+                self._push_twig(Twig(pair, half, max(0, twig.level - 1)), min(gap // 2, half.mass))
 
 
 def _first(failing: Claim, right: Claim) -> Look | None:
