@@ -60,6 +60,8 @@ class Proof:
     position: int | None = None
     """Where the answer is read, counted from 0; None if nobody asked for a position: at the last."""
     version: str = field(default=__version__)
+    advice: str = ""
+    """How to get more than this, if the search ended by itself; else empty."""
     origin: Origin | None = field(default=None, repr=False, compare=False)
     """What the proof is about, for ledgers and certificates: at a position, the network and the question of the tokens up to it. Its counts
     are those of the proof divided by `total // origin.question.total`, the ways to choose the later tokens."""

@@ -30,6 +30,9 @@ _GRACE = 1.2
 DEFAULT_SECONDS = 60.0
 """A strategy that would take longer is not run, unless more is allowed."""
 
+Seconds = float | Literal["usual"] | None
+"""A time limit; None is none. By default, "usual", it is `DEFAULT_SECONDS`, and `threshold-best` ends after a few seconds."""
+
 
 @overload
 def prove(
@@ -39,7 +42,7 @@ def prove(
     *,
     position: Literal["every"],
     upper: bool | Literal["own"] = ...,
-    seconds: float | None = ...,
+    seconds: Seconds = ...,
     progress: Progress | None = ...,
     shared: Shared | None = ...,
     stop: Event | None = ...,
@@ -54,7 +57,7 @@ def prove(
     *,
     position: int | Literal["last"] = ...,
     upper: bool | Literal["own"] = ...,
-    seconds: float | None = ...,
+    seconds: Seconds = ...,
     progress: Progress | None = ...,
     shared: Shared | None = ...,
     stop: Event | None = ...,
@@ -68,15 +71,16 @@ def prove(
     *,
     position: Position = "last",
     upper: bool | Literal["own"] = False,
-    seconds: float | None = DEFAULT_SECONDS,
+    seconds: Seconds = "usual",
     progress: Progress | None = None,
     shared: Shared | None = None,
     stop: Event | None = None,
 ) -> Proof | tuple[Proof, ...]:
     """Prove a lower bound on the model's accuracy (with `upper=True` an upper bound too, with `upper="own"` if the strategy has one).
 
-    A strategy that cannot run within `seconds` (compiling aside) gives a `Proof` with status `infeasible`, a reason, and trivial bounds.
-    Setting the event `stop` from another thread ends the proof soon: `threshold-best` then returns what it has proven so far.
+    A strategy that cannot run within `seconds` (compiling aside; by default 60) gives a `Proof` with status `infeasible`, a reason, and
+    trivial bounds. `threshold-best` looks until they are over; by default it ends after a few, or when its bounds are 1e-6 apart. Setting
+    the event `stop` from another thread ends the proof soon: `threshold-best` then returns what it has proven so far.
 
     The answer is read at the last position, or at `position`, a number from 0; with `"every"` there is a proof for each, in order, and
     `seconds` are for all of them together. Stopped, those it has come to are returned. A memory `shared` is about the network at one
@@ -114,15 +118,17 @@ class _Whole:
 
 
 def _at_each(
-    whole: _Whole, places: Sequence[Reading], shared: Sequence[Shared | None], seconds: float | None, stop: Event | None
+    whole: _Whole, places: Sequence[Reading], shared: Sequence[Shared | None], seconds: Seconds, stop: Event | None
 ) -> Iterator[Proof]:
     """A proof for each position; what is left of the time is shared evenly by those that are left."""
-    budget = Budget(seconds, stop)
+    most = DEFAULT_SECONDS if seconds == "usual" else seconds
+    budget = Budget(most, stop)
     for done, (place, memory) in enumerate(zip(places, shared, strict=True)):
         if done and budget.stopped:
             return
-        allowed = seconds if seconds is None or len(places) == 1 else budget.left / (len(places) - done)
-        yield _at(whole, place, Request(place.network, place.task, allowed, bool(whole.upper), whole.progress, memory, stop))
+        allowed = most if most is None or len(places) == 1 else budget.left / (len(places) - done)
+        usual = seconds == "usual"
+        yield _at(whole, place, Request(place.network, place.task, allowed, bool(whole.upper), whole.progress, memory, stop, usual=usual))
 
 
 def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
@@ -165,6 +171,7 @@ def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
         assumptions=assumptions,
         weights_sha256=weights.sha256,
         position=place.position,
+        advice=bound.advice,
         origin=Origin(chosen, place.network, request.question, bound.make_ledger, None if place.position is None else weights),
     )
 
@@ -182,7 +189,7 @@ def prove_many(
     *,
     position: Position = "last",
     upper: bool = False,
-    seconds: float | None = DEFAULT_SECONDS,
+    seconds: Seconds = "usual",
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Proof]:

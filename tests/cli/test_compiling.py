@@ -9,7 +9,7 @@ import pytest
 import compactproofs as cp
 from command import COMMAND
 from compactproofs.search.ahead import compile_ahead
-from compactproofs.search.listing import list_pair
+from compactproofs.search.listing import list_doubtful
 from compactproofs.search.pools import look_at_tables
 
 
@@ -25,7 +25,7 @@ def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
 def test_what_is_compiled_ahead_is_what_proofs_call():
     for strategy in ("threshold-best", "threshold-cubic-pooled"):
         cp.prove(cp.zoo("max-of-4"), strategy)
-    called = [set(kernel.signatures) for kernel in (list_pair, look_at_tables)]
+    called = [set(kernel.signatures) for kernel in (list_doubtful, look_at_tables)]
     with mock.patch("os.nice"):
         compile_ahead()
-    assert [set(kernel.signatures) for kernel in (list_pair, look_at_tables)] == called
+    assert [set(kernel.signatures) for kernel in (list_doubtful, look_at_tables)] == called

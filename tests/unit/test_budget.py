@@ -100,11 +100,11 @@ def test_labels_that_were_not_reached_count_as_failing(monkeypatch):
     """The portfolio with time for some labels only: what it claims is what it looked at."""
     from compactproofs.strategies.threshold import best
 
-    weights, original = mostly_right(2, v=6), best.Engine.look_at_labels
+    weights, original = mostly_right(2, v=6), best.Growth.add_labels
     monkeypatch.setattr(best, "seconds_for_pairs", lambda _: 1e9)
     monkeypatch.setattr(best.ThresholdCubicPooled, "estimated_seconds", lambda *_: 1e9)
     monkeypatch.setattr(best.ThresholdCubic, "estimated_seconds", lambda *_: 1e9)
-    monkeypatch.setattr(best.Engine, "look_at_labels", lambda self, labels, *rest: original(self, list(labels)[:2], *rest))
+    monkeypatch.setattr(best.Growth, "add_labels", lambda self, labels: original(self, list(labels)[:2]))
     request = Request(weights, task_for(weights), seconds=60.0, upper=True)
     bound, totals = ThresholdBest().bound(request), task_for(weights).automaton.label_totals(3)
     assert 0 < bound.correct_at_least <= totals[5] + totals[4]

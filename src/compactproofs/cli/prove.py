@@ -59,8 +59,12 @@ def prove(
         typer.Option("--max-flops", metavar="N", help="Keep to this many FLOPs; compact strategies search for the best within it."),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", help="Budget of threshold-best; do not run another strategy that would take longer.")
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            "--seconds",
+            help="Budget of threshold-best, by default a few; do not run another strategy that would take longer, by default 60.",
+        ),
+    ] = None,
     upper: Annotated[bool, typer.Option("--upper", help="Prove an upper bound on accuracy too.")] = False,
     certificate: Annotated[
         str | None, typer.Option("--certificate", metavar="PATH", help="Write a certificate; with several strategies, a folder of them.")
@@ -96,10 +100,11 @@ def prove(
     from compactproofs.certificates.writer import NO_FLOAT32, require_work
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
-    from compactproofs.proving import prove_many
+    from compactproofs.proving import Seconds, prove_many
     from compactproofs.tasks import task_for
 
-    require_seconds(seconds)
+    require_seconds(1.0 if seconds is None else seconds)
+    limit: Seconds = "usual" if seconds is None else seconds
     where = position_of(position)
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
@@ -118,7 +123,7 @@ def prove(
     interrupted = False
     try:
         with progress_bar("proving") as progress:
-            for proof in prove_many(weights, chosen, problem, position=where, upper=upper, seconds=seconds, progress=progress):
+            for proof in prove_many(weights, chosen, problem, position=where, upper=upper, seconds=limit, progress=progress):
                 proofs.append(proof)
     except KeyboardInterrupt:
         interrupted = True
@@ -275,6 +280,8 @@ def _show(output: Output, proofs: list[Proof]) -> None:
         for proof in proofs:
             output.say()
             output.say(f"{proof.label}: {proof.reason or proof.theorem}")
+            if proof.advice:
+                output.say(f"({proof.advice})")
     else:
         best = max((p for p in proofs if p.status == "proven"), key=lambda p: p.correct_at_least, default=None)
         if best is not None:

@@ -173,6 +173,11 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     if not alive[0, first] or start + greatest[0, first] < 0:
         return 0, 0
 
+    leads = np.zeros((n_states, n_states), np.bool_)  # whether some token leads from one state to another
+    for s in range(n_states):
+        for t in range(n):
+            if following[s, t] >= 0:
+                leads[s, following[s, t]] = True
     exponents = unit_exponents(masses)
     operations = 0
     # f(s, base[s] + j) = window[s, j] for j < held[s]; below that f is 0, above it total[s]
@@ -212,7 +217,7 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
                 order = ascending(row)
             rising[: width[s] + 1] = 0
             for z in range(n_states):
-                if not alive[i + 1, z]:
+                if not (leads[s, z] and alive[i + 1, z]):
                     continue
                 r = 0
                 while r < n:

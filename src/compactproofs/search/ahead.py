@@ -13,7 +13,8 @@ from numba import typeof
 from compactproofs.model.zoo import zoo
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import Leaf, count_on_grid
-from compactproofs.search.listing import list_pair
+from compactproofs.search.listing import list_doubtful
+from compactproofs.search.pairs import Place
 from compactproofs.search.pools import look_at_tables
 from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
@@ -29,5 +30,6 @@ def compile_ahead() -> None:
     numbers, rows, harms = np.empty(1, dtype=np.int64), np.empty((1, 1), dtype=np.int64), np.empty((1, 1, 1))
     leaf = Leaf(subject.masses, subject.automaton, 0, 0)
     count_on_grid.get_call_template(tuple(map(typeof, (harms[0], leaf, 1.0, 1, 1, False, numbers))), {})
-    list_pair.compile(tuple(map(typeof, (evaluation, subject, 1, numbers, numbers, 1, rows, rows))))
+    place = Place(subject.automaton, numbers, 0, numbers)
+    list_doubtful.compile(tuple(map(typeof, (evaluation, subject, 1, place, (numbers, numbers), (rows, rows)))))
     look_at_tables.compile(tuple(map(typeof, (harms, subject, np.empty((1, 1, 1), dtype=np.int64), 1, 1, 1, rows))))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from compactproofs.bounds.pairs import walk_operations
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.count_up import unit_exponents
 from compactproofs.counting.subject import Subject, for_queries, subject_of
@@ -14,16 +15,15 @@ from compactproofs.errors import DisagreementError
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.ledger import Part
 from compactproofs.model.kinds import Model
-from compactproofs.search.listing import LEAVES, list_pair
+from compactproofs.search.branches import Branch
 from compactproofs.search.pairs import Tries, look, rooms
-from compactproofs.search.records import Tally, part_above, part_below
+from compactproofs.search.records import Tally, part_above, part_below, part_of_tree
 from compactproofs.search.writing import written
 from compactproofs.tasks.question import Question
 
 SECONDS_PER_TERM = 3e-9
 """About what it takes to look at one output of one token at one position, on one core."""
 
-_NOTHING = np.empty(0, dtype=np.int64)
 _MOST = 1 << 61
 
 
@@ -43,17 +43,19 @@ class Effort:
     """Bound right answers too."""
     ignore: float = 1e-6
     """Do not look again at pairs whose bounds are as near as this, relative to all sequences of the query."""
-    most: int = 0
-    """Decide up to so many sequences one by one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A bound on some mass, and the record that it comes from; no record: nothing is known."""
+    """A bound on some mass, and where it comes from: a record or a tree; neither: nothing is known."""
 
     mass: int
     record: np.ndarray | None = None
-    listed: np.ndarray = field(default_factory=lambda: _NOTHING)
+    tree: Branch | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.record is not None or self.tree is not None
 
 
 class Cells:
@@ -79,6 +81,11 @@ class Cells:
     def gap(self, query: int) -> int:
         """How much is undecided."""
         return self.failing[query].mass + self.right[query].mass - self.totals[query]
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is."""
+        return any(claim.known for claim in (*self.failing, *self.right))
 
     def contents(self) -> tuple[list[Claim], list[Claim]]:
         """A copy of all claims."""
@@ -107,12 +114,12 @@ class Engine:
 
     def look_at_labels(self, labels: Iterable[int], effort: Effort, budget: Budget) -> list[int]:
         """Look at every pair of the given labels, one label after the other; returns the labels that were done."""
-        tasks = [(label, queries) for label in labels for queries in self._portions(label)]
+        tasks = [(label, queries) for label in labels for queries in self.portions(label)]
         done = self._look(tasks, effort, budget)
         unfinished = {label for label, _ in tasks[len(done) :]}
         return [label for label in dict.fromkeys(label for label, _ in done) if label not in unfinished]
 
-    def _portions(self, label: int) -> list[list[int]]:
+    def portions(self, label: int) -> list[list[int]]:
         """The queries of a label in portions that take about a tenth of a second each, so that a proof can be stopped between them."""
         totals, k = self.cells[label].totals, self.weights.n_ctx
         queries = [q for q, total in enumerate(totals) if total > 0]
@@ -129,40 +136,27 @@ class Engine:
         if not self.evaluation.tolerance < np.inf:  # float64 knows nothing about these weights
             return tasks
         done = []
-        for (label, queries), claims in in_threads(lambda task: self._claims(*task, effort), tasks, budget):
+        for (label, queries), claims in in_threads(lambda task: self.claims(*task, effort), tasks, budget):
             done.append((label, queries))
             for query, (failing, right) in zip(queries, claims, strict=True):
                 self.cells[label].tighten(query, failing, right)
         return done
 
-    def _claims(self, label: int, queries: list[int], effort: Effort) -> list[tuple[Claim, Claim]]:
+    def claims(self, label: int, queries: list[int], effort: Effort) -> list[tuple[Claim, Claim]]:
+        """What a look at some queries of a label proves of each: how much may fail, and how much may be right."""
         subject, totals = self.subjects[label], [self.cells[label].totals[query] for query in queries]
         unit = int(unit_exponents(for_queries(subject, np.array(queries[:1]))).sum())  # the same for all, or one query at a time
         small = fraction_of(self.question.total, effort.ignore) // max(1, self.weights.d_vocab) >> unit
-        most = effort.most if self.question.uniform and unit == 0 else 0
-        tries = Tries(effort.steps, 0 if most else effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper)
+        tries = Tries(effort.steps, effort.classes, min(small, _MOST), effort.joint, effort.apart, effort.upper)
         about = np.array([min(total >> unit, _MOST) for total in totals], dtype=np.int64)
         sizes = rooms(tries, self.weights.d_vocab_out, self.weights.n_ctx, len(subject.tokens))
         below, above = (np.empty((len(queries), size), dtype=np.int64) for size in sizes)
         bounds = look(self.evaluation, subject, np.array(queries), tries, about, below, above)
         claims = []
         for x, ((failing, correct), total) in enumerate(zip(bounds.tolist(), totals, strict=True)):
-            lower, upper = written(below[x]), written(above[x])
-            right = wrong = _NOTHING
-            if most and lower[LEAVES] == 1:
-                right, wrong = self._listed(subject, queries[x], (lower, upper), most, failing)
-                failing, correct = failing - len(right) // self.weights.n_ctx, correct - len(wrong) // self.weights.n_ctx
-            above_claim = Claim(min(correct << unit, total), upper, wrong) if effort.upper else Claim(total)
-            claims.append((Claim(min(failing << unit, total), lower, right), above_claim))
+            right = Claim(min(correct << unit, total), written(above[x])) if effort.upper else Claim(total)
+            claims.append((Claim(min(failing << unit, total), written(below[x])), right))
         return claims
-
-    def _listed(
-        self, subject: Subject, query: int, records: tuple[np.ndarray, np.ndarray], most: int, failing: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences that count as failing but are right, and that count as right but are wrong; none if there are too many to decide."""
-        right, wrong = (np.empty((min(most, failing), self.weights.n_ctx), dtype=np.int64) for _ in range(2))
-        n_right, n_wrong = list_pair(self.evaluation, subject, query, *records, most, right, wrong)
-        return right[: max(n_right, 0)].flatten(), wrong[: max(n_wrong, 0)].flatten()
 
     def open_pairs(self) -> list[tuple[int, int]]:
         """Pairs whose claims do not meet."""
@@ -178,32 +172,42 @@ class Engine:
 
     def lower_parts(self) -> tuple[Part, ...]:
         """The parts of a ledger that prove the lower bound."""
-        return tuple(
-            part_below(self.subjects[label], q, claim.record, claim.listed)
-            for label, cells in sorted(self.cells.items())
-            for q, claim in enumerate(cells.failing)
-            if claim.record is not None
-        )
+        found = []
+        for subject, q, claim in self._known(lambda cells: cells.failing):
+            if claim.tree is not None:
+                found.append(part_of_tree(subject, q, claim.tree, "below"))
+            elif claim.record is not None:
+                found.append(part_below(subject, q, claim.record))
+        return tuple(found)
 
     def upper_parts(self) -> tuple[Part, ...]:
         """The parts of a ledger that prove the upper bound."""
-        return tuple(
-            part_above(self.subjects[label], q, claim.record, claim.listed)
-            for label, cells in sorted(self.cells.items())
-            for q, claim in enumerate(cells.right)
-            if claim.record is not None
-        )
+        found = []
+        for subject, q, claim in self._known(lambda cells: cells.right):
+            if claim.tree is not None:
+                found.append(part_of_tree(subject, q, claim.tree, "above"))
+            elif claim.record is not None:
+                found.append(part_above(subject, q, claim.record))
+        return tuple(found)
+
+    def _known(self, side: Callable[[Cells], list[Claim]]) -> Iterator[tuple[Subject, int, Claim]]:
+        """Subjects, queries and what is known about them."""
+        for label, cells in sorted(self.cells.items()):
+            for q, claim in enumerate(side(cells)):
+                if claim.known:
+                    yield self.subjects[label], q, claim
 
     def tally(self) -> tuple[Tally, dict[int, int]]:
         """What checking the lower bound takes; and how many pairs of each number of tokens it is about."""
         tally, pairs = Tally(), dict[int, int]()
-        for label, cells in self.cells.items():
-            for claim in cells.failing:
-                if claim.record is not None:
-                    n = len(self.subjects[label].tokens)
-                    pairs[n] = pairs.get(n, 0) + 1
-                    tally.add(self.subjects[label], claim.record)
-                    tally.listed += len(claim.listed)
+        for subject, q, claim in self._known(lambda cells: cells.failing):
+            n = len(subject.tokens)
+            pairs[n] = pairs.get(n, 0) + 1
+            if claim.tree is not None:
+                walk = walk_operations(for_queries(subject, np.array([q])), subject.automaton)
+                tally.add_tree(subject, claim.tree, int(walk) * (self.weights.d_vocab_out - 1))
+            elif claim.record is not None:
+                tally.add(subject, claim.record)
         return tally, pairs
 
 

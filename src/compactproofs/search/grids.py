@@ -28,11 +28,28 @@ class Leaf(NamedTuple):
 
 @kernel
 @no_type_check
+def occurring(leaf: Any) -> Any:
+    """The masses, without those of tokens that no accepted sequence has."""
+    following = leaf.automaton.following
+    k, n = leaf.masses.shape
+    found = np.zeros((k, n), np.int64)
+    for j in range(n):
+        moves = False
+        for s in range(following.shape[0]):
+            moves = moves or following[s, j] >= 0
+        if moves:
+            for i in range(k):
+                found[i, j] = leaf.masses[i, j]
+    return found
+
+
+@kernel
+@no_type_check
 def natural_unit(h: Any, masses: Any, usual: int, token: int) -> float:
     """A scale for harms: what the usual token takes off, or what a single last token does, whichever is more.
 
     If `token` (that the class is about) is another one, its weight counts too. If the usual token does not help, a part of what the most
-    helpful token takes off.
+    helpful token takes off. Tokens without a mass count for nothing.
     """
     k, n = h.shape
     unit = 0.0
@@ -43,11 +60,11 @@ def natural_unit(h: Any, masses: Any, usual: int, token: int) -> float:
         other = 0.0
         for i in range(k - 1):
             other += abs(h[i, token]) / (k - 1)
-        unit = max(abs(unit) / 24, other)
+        unit = max(abs(unit) / 4, other)
     else:
         for i in range(k - 1):
             for j in range(n):
-                if -h[i, j] > deepest:
+                if masses[i, j] > 0 and -h[i, j] > deepest:
                     deepest = -h[i, j]
         if not unit > 0.05 * deepest:
             unit = 0.3 * deepest
@@ -98,7 +115,7 @@ def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth:
 @no_type_check
 def count_on_grid(h: Any, leaf: Any, unit: float, steps: int, depth: int, strict: bool, written: Any) -> tuple[int, int]:
     """What `count_harms` counts on the grid that `choose_grid` chooses. The grid is written as mantissa, exponent, depth, offsets."""
-    grid = choose_grid(h, leaf.masses, unit, steps, leaf.token, depth)
+    grid = choose_grid(h, occurring(leaf), unit, steps, leaf.token, depth)
     written[0], written[1], written[2] = grid.mantissa, grid.exponent, grid.depth
     for i in range(h.shape[0]):
         written[3 + i] = grid.offsets[i]

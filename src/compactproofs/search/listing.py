@@ -13,9 +13,6 @@ from compactproofs.search.pairs import last_token
 
 _NEVER = -(1 << 60)
 
-LEAVES = 2
-"""Where leaves begin in a record below, without classes."""
-
 
 class Counted(NamedTuple):
     """Integers on a grid: the sequences with start + sum_i D[i, 0, x_i] >= 0 are counted."""
@@ -36,13 +33,12 @@ def counted(h: Any, record: Any, at: int, strict: bool) -> Any:
 
 @kernel
 @no_type_check
-def list_leaf(D: Any, start: int, masses: Any, automaton: Any, room: Any) -> int:
-    """List the accepted sequences that have a mass and start + sum_i D[i, x_i] >= 0, token numbers in the rows of `room`; returns how many
-    there are, or -1 if the room does not suffice."""
-    following, accepting, first = automaton
+def most_ahead(D: Any, masses: Any, automaton: Any) -> Any:
+    """(position, state): the most that an accepted rest can add."""
+    following, accepting, _ = automaton
     k, n = masses.shape
     n_states = following.shape[0]
-    ahead = np.full((k + 1, n_states), _NEVER)  # the most that the rest can add
+    ahead = np.full((k + 1, n_states), _NEVER)
     for s in range(n_states):
         if accepting[s]:
             ahead[k, s] = 0
@@ -52,6 +48,17 @@ def list_leaf(D: Any, start: int, masses: Any, automaton: Any, room: Any) -> int
                 z = following[s, j]
                 if z >= 0 and masses[i, j] > 0 and ahead[i + 1, z] != _NEVER:
                     ahead[i, s] = max(ahead[i, s], D[i, j] + ahead[i + 1, z])
+    return ahead
+
+
+@kernel
+@no_type_check
+def list_leaf(D: Any, start: int, masses: Any, automaton: Any, room: Any) -> int:
+    """List the accepted sequences that have a mass and start + sum_i D[i, x_i] >= 0, token numbers in the rows of `room`; returns how many
+    there are, or -1 if the room does not suffice."""
+    following, _, first = automaton
+    k, n = masses.shape
+    ahead = most_ahead(D, masses, automaton)
     sums = np.zeros(k + 1, np.int64)
     sums[0] = start
     state = np.zeros(k + 1, np.int64)
@@ -84,42 +91,34 @@ def list_leaf(D: Any, start: int, masses: Any, automaton: Any, room: Any) -> int
 
 @kernel
 @no_type_check
-def list_pair(evaluation: Any, subject: Any, q: int, below: Any, above: Any, most: int, right: Any, wrong: Any) -> Any:
-    """Of the sequences that records without classes, of one joint term below, count as failing, list those that are certainly right (no
-    one of the outputs reaches the label), and those that are certainly wrong but counted as right. Masses must be 1.
+def list_doubtful(evaluation: Any, subject: Any, q: int, place: Any, records: Any, rooms: Any) -> Any:
+    """Of the sequences of a place that the record below, of one joint term, counts as failing and the record above as right, list those
+    that are certainly right (no one of the outputs reaches the label), and those that are certainly wrong. Masses must be 1.
 
-    Returns how many there are of each, token numbers in the rows of `right` and `wrong`; -1, -1 if more than `most` would have to be
-    decided, or the room does not suffice.
+    The others need no list: what only one of the two counts is right, or wrong. Returns how many there are of each, token numbers in the
+    rows of the two rooms; -1, -1 if the room does not suffice.
     """
+    below, above = records
+    right, wrong = rooms
     masses = last_token(subject.masses, q)
     pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    k, m, at = masses.shape[0], below[LEAVES + 3], LEAVES + 4
+    k, n = masses.shape
+    m, at = below[3], 4
     outputs = below[at : at + m]
     may_fail = counted(joint_harms(pair, outputs, below[at + m : at + 2 * m]), below, at + 2 * m, False)
-    may_be_right = Counted(np.zeros((k, 1, masses.shape[1]), np.int64), 0)  # without a spoiler, all may be right
-    if above[1] >= 0:
-        may_be_right = counted(spoiler_harms(pair, above[1]), above, 2, True)
-    following, accepting, first = subject.automaton
-    k, n = masses.shape
-    n_states = following.shape[0]
-    ahead = np.full((k + 1, n_states), _NEVER)  # the most that the rest can add
-    for s in range(n_states):
-        if accepting[s]:
-            ahead[k, s] = 0
-    for i in range(k - 1, -1, -1):
-        for s in range(n_states):
-            for j in range(n):
-                z = following[s, j]
-                if z >= 0 and masses[i, j] > 0 and ahead[i + 1, z] != _NEVER:
-                    ahead[i, s] = max(ahead[i, s], may_fail.D[i, 0, j] + ahead[i + 1, z])
+    may_be_right = Counted(np.zeros((k, 1, n), np.int64), 0)  # without a spoiler, all may be right
+    if above[0] >= 0:
+        may_be_right = counted(spoiler_harms(pair, above[0]), above, 1, True)
+    following, _, first = place.automaton
+    D, E = may_fail.D[:, 0], may_be_right.D[:, 0]
+    fails, holds = most_ahead(D, masses, place.automaton), most_ahead(E, masses, place.automaton)
     n_right = n_wrong = 0
-    sums = np.zeros(k + 1, np.int64)
-    sums[0] = may_fail.start
+    sums, others = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)
+    sums[0], others[0] = may_fail.start, may_be_right.start
     state = np.zeros(k + 1, np.int64)
     state[0] = first
     chosen = np.full(k + 1, -1)
     i = 0
-    seen = 0
     while i >= 0:
         j = chosen[i] + 1
         if j >= n:
@@ -128,27 +127,24 @@ def list_pair(evaluation: Any, subject: Any, q: int, below: Any, above: Any, mos
             continue
         chosen[i] = j
         z = following[state[i], j]
-        if z < 0 or masses[i, j] == 0 or ahead[i + 1, z] == _NEVER or sums[i] + may_fail.D[i, 0, j] + ahead[i + 1, z] < 0:
+        if z < 0 or masses[i, j] == 0 or fails[i + 1, z] == _NEVER:
+            continue
+        x, y = sums[i] + D[i, j], others[i] + E[i, j]
+        if x + fails[i + 1, z] < 0 or y + holds[i + 1, z] < 0:
             continue
         if i < k - 1:
-            sums[i + 1] = sums[i] + may_fail.D[i, 0, j]
-            state[i + 1] = z
+            sums[i + 1], others[i + 1], state[i + 1] = x, y, z
             i += 1
             continue
-        seen += 1
-        if seen > most or n_right >= right.shape[0] or n_wrong >= wrong.shape[0]:
+        if n_right >= right.shape[0] or n_wrong >= wrong.shape[0]:
             return -1, -1
         verdict = decide(pair, outputs, chosen[:k])
         if verdict == RIGHT:
-            for x in range(k):
-                right[n_right, x] = chosen[x]
+            for t in range(k):
+                right[n_right, t] = chosen[t]
             n_right += 1
         elif verdict == WRONG:
-            total = may_be_right.start
-            for x in range(k):
-                total += may_be_right.D[x, 0, chosen[x]]
-            if total >= 0:
-                for x in range(k):
-                    wrong[n_wrong, x] = chosen[x]
-                n_wrong += 1
+            for t in range(k):
+                wrong[n_wrong, t] = chosen[t]
+            n_wrong += 1
     return n_right, n_wrong

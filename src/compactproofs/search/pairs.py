@@ -14,7 +14,7 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_of, spoiler_harms, walk_operations
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import ascending, mass_up
-from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit
+from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
 from compactproofs.search.writing import begin, put, put_all, replace
 
 ANY = (1 << 62) - 1
@@ -23,13 +23,23 @@ ANY = (1 << 62) - 1
 JOINT, APART = 0, 1
 """Kinds of terms in records."""
 
-MULTIPLIERS = (0.3, 0.6, 0.8, 0.9)
+MULTIPLIER, MULTIPLIERS = 0.7, (0.4, 0.9, 1.0)
 PARENTS = 3
 RANKING_STEPS = 8
+RANKED = 8
+"""So many outputs are put in order by counting."""
+COARSE, FINER = 32, 8
+"""Steps of rough counts, and by how much finer those are that follow."""
+SPOILERS = 3
 HEAVIEST = 1 << 30
 """The largest weight of an output."""
 
 SPOILER_DEPTH = 64
+
+DOUBT, SPLIT, TOLD = 0, 1, 2
+"""Where `bound_leaf` tells what might help, and how much it tells."""
+
+ONE = np.ones(1, dtype=np.int64)
 
 
 class Tries(NamedTuple):
@@ -38,7 +48,7 @@ class Tries(NamedTuple):
     steps: int
     classes: int
     small: int
-    """No classes where the bounds are as near as this, in units of counts."""
+    """So much is too little to try for, in units of counts."""
     joint: bool
     apart: bool
     upper: bool
@@ -78,14 +88,171 @@ def balanced(units: Any) -> Any:
 
 @kernel
 @no_type_check
+def ranked(pair: Any, outputs: Any, units: Any, leaf: Any, seen: Any) -> Any:
+    """Numbers of outputs, those that spoil most first: by how many tokens speak for them, and the first few by a rough count."""
+    m = outputs.shape[0]
+    k, n = seen.shape
+    key = np.empty(m, np.int64)
+    for x in range(m):
+        support = 0.0
+        for j in range(n):
+            mean = 0.0
+            for i in range(k - 1):
+                if seen[i, j] > 0:
+                    mean += pair.G[outputs[x], i, j]
+            support += min(max(mean / (max(k - 1, 1) * units[x]), 0.0), 1.0)
+        key[x] = -int(min(support, 1e6) * 1e9)
+    order = ascending(key)
+    written = np.empty(3 + k, np.int64)
+    few = min(m, RANKED)
+    rough = np.empty(few, np.int64)
+    for y in range(few):
+        x = order[y]
+        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        rough[y] = -count_on_grid(h, leaf, units[x], RANKING_STEPS, DEEPEST, False, written)[0]
+    first = order[:few].copy()
+    by_count = ascending(rough)
+    for y in range(few):
+        order[y] = first[by_count[y]]
+    return order
+
+
+@kernel
+@no_type_check
+def spoiled(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: int, above: Any) -> int:
+    """Bound right answers by those on which one output loses, one of the first of the order. What was chosen goes to the record, and to
+    the front of the order."""
+    k = leaf.masses.shape[0]
+    everything = mass_up(leaf.masses, leaf.automaton)
+    tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
+    right, chosen, front = everything, -1, 0
+    for y in range(min(SPOILERS, order.shape[0])):
+        x = order[y]
+        if y > 0:
+            rough, _ = count_on_grid(joint_harms(pair, outputs[x : x + 1], ONE), leaf, units[x], COARSE, DEEPEST, False, tried)
+            if rough <= everything - right:  # it cannot spoil more
+                continue
+        found, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, units[x], steps, SPOILER_DEPTH, True, tried)
+        if found < right:
+            right, chosen, front = found, outputs[x], y
+            grid, tried = tried, grid
+    put(above, chosen)
+    if chosen >= 0:
+        put_all(above, grid)
+    order[0], order[front] = order[front], order[0]
+    return right
+
+
+@kernel
+@no_type_check
+def apart_terms(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: int, limits: Any, trial: Any, counts: Any) -> int:
+    """Bound failures by |F_1| + sum_j |F_j minus F_i| over outputs j, most harmful first, and an earlier i of each. Terms go to `trial`.
+
+    What to take off is chosen by rough counts. Finer ones follow only where the rough one is more than the first output's own doubt:
+    `limits` has what is right at most, everything, a bound that is known already (terms end as soon as they add up to that), and what
+    is too little to matter.
+    """
+    right, everything, enough, small = limits
+    k, seen = leaf.masses.shape[0], occurring(leaf)
+    tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
+    total = spare = 0
+    for y in range(order.shape[0]):
+        x = order[y]
+        o = outputs[x]
+        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        unit = units[x]
+        parent, factor, less, taken = -1, 1, 0, -1
+        now = steps if y == 0 else min(steps, COARSE)
+        count, work = count_on_grid(h, leaf, unit, now, DEEPEST, False, grid)
+        for attempt in range(min(y, PARENTS) + len(MULTIPLIERS)):  # the best of some parents, and the best factor for it
+            if count <= spare or (attempt >= min(y, PARENTS) and parent < 0):
+                break
+            if attempt < min(y, PARENTS):
+                p, mu = order[attempt], MULTIPLIER
+            else:
+                p, mu = taken, MULTIPLIERS[attempt - min(y, PARENTS)]
+            ratio = mu * units[x] / units[p]
+            n1 = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
+            n2 = int(min(ratio, 1.0) * HEAVIEST)
+            other = apart_harms(pair, o, outputs[p], n1, n2)
+            own = natural_unit(other, seen, leaf.usual, leaf.token)
+            found, worked = count_on_grid(other, leaf, own, now, DEEPEST, False, tried)
+            if found < count:
+                count, work, h, unit, parent, factor, less, taken = found, worked, other, own, outputs[p], n1, n2, p
+                grid, tried = tried, grid
+        while now < steps and count > spare:
+            now = min(steps, now * FINER)
+            found, worked = count_on_grid(h, leaf, unit, now, DEEPEST, False, tried)
+            if found < count:
+                count, work = found, worked
+                grid, tried = tried, grid
+        if y == 0:
+            spare = max(max(count + right - everything, count >> 16) >> 3, small)
+        counts[y] = count
+        total = min(total + count, everything)
+        if parent < 0:
+            put_joint(trial, outputs[x : x + 1], ONE, grid, work)
+        else:
+            put(trial, APART)
+            put(trial, o)
+            put(trial, parent)
+            put(trial, factor)
+            put(trial, less)
+            put_all(trial, grid)
+            put(trial, work)
+        counts[y + 1 :] = 0
+        if total >= enough:
+            counts[order.shape[0]] = y + 1
+            return total
+    counts[order.shape[0]] = order.shape[0]
+    return total
+
+
+@kernel
+@no_type_check
+def telling_token(pair: Any, outputs: Any, units: Any, seen: Any, copies: Any) -> int:
+    """The token about which outputs differ most, in units of each: what to split by. -1 if there is none; `copies` has how often a token
+    is known to occur, -1 for those that are not asked about."""
+    k, n = seen.shape
+    best, score = -1, 0.02
+    for j in range(n):
+        if copies[j] < 0:
+            continue
+        low, high = np.inf, -np.inf
+        for x in range(outputs.shape[0]):
+            mean = 0.0
+            for i in range(k - 1):
+                if seen[i, j] > 0:
+                    mean += pair.G[outputs[x], i, j]
+            share = min(max(mean / (max(k - 1, 1) * units[x]), -4.0), 4.0)
+            low, high = min(low, share), max(high, share)
+        value = (high - low) / (1 + copies[j])
+        if value > score:
+            best, score = j, value
+    return best
+
+
+@kernel
+@no_type_check
 def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, above: Any) -> Any:
-    """Bound one leaf: (mass that may fail, mass that may be right), both from above. Terms go to the records.
+    """Bound one leaf: (mass that may fail, mass that may be right), both from above. Terms go to the records."""
+    return bound_leaf(pair, candidates, leaf, tries, (below, above), np.full(leaf.masses.shape[1], -1), np.empty(TOLD, np.int64))
+
+
+@kernel
+@no_type_check
+def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, copies: Any, told: Any) -> Any:
+    """Bound one leaf: (mass that may fail, mass that may be right), both from above. Terms go to the records, below and above.
 
     Write F_o for the sequences that output o spoils. `joint` bounds their union by the sequences on which the worst output of each token
     would win. `apart` bounds it by |F_1| + sum_j min(|F_j|, |F_j minus F_i|) over outputs j and an earlier i of each; on F_j minus F_i the
     sum of n1 G_j - n2 G_i is not negative. Right answers are bounded by those on which one output loses.
+
+    What might help is told: by how much the bounds of the first output alone differ, and a token to split by (`copies` as above).
     """
     masses, automaton, usual, token = leaf
+    below, above = records
+    told[DOUBT], told[SPLIT] = 0, -1
     everything = mass_up(masses, automaton)
     outputs = harmful_outputs(pair, candidates, masses, automaton)
     m = outputs.shape[0]
@@ -95,17 +262,17 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
         put(below, walking)
         put(above, -1)
         return 0, everything
+    seen = occurring(leaf)
     units = np.empty(m)
     for x in range(m):
-        units[x] = natural_unit(pair.G[outputs[x]], masses, usual, token)
-    grids = np.empty((m + 1, 3 + masses.shape[0]), np.int64)  # the last one is for trying
-    tried = grids[m]
+        units[x] = natural_unit(pair.G[outputs[x]], seen, usual, token)
     best = everything
     before = below[0]
     if tries.joint:
+        tried = np.empty(3 + masses.shape[0], np.int64)
         weights = balanced(units)
         h = joint_harms(pair, outputs, weights)
-        best, work = count_on_grid(h, leaf, natural_unit(h, masses, usual, token), tries.steps, DEEPEST, False, tried)
+        best, work = count_on_grid(h, leaf, natural_unit(h, seen, usual, token), tries.steps, DEEPEST, False, tried)
         put(below, 1)
         put(below, walking)
         put_joint(below, outputs, weights, tried, work)
@@ -113,74 +280,33 @@ def failures(pair: Any, candidates: Any, leaf: Any, tries: Any, below: Any, abov
         put(above, -1)
         return best, everything
 
-    rank = np.empty(m, np.int64)
-    works = np.empty(m, np.int64)
-    one = np.empty(1, np.int64)
-    one[0] = 1
-    for x in range(m):
-        h = joint_harms(pair, outputs[x : x + 1], one)
-        precision = tries.steps if tries.apart else min(tries.steps, RANKING_STEPS)
-        rough, works[x] = count_on_grid(h, leaf, units[x], precision, DEEPEST, False, grids[x])
-        rank[x] = -rough
-    order = ascending(rank)
+    order = ranked(pair, outputs, units, leaf, seen)
+    right = everything
+    if tries.upper:
+        right = spoiled(pair, outputs, units, order, leaf, tries.steps, above)
+    else:
+        put(above, -1)
+    counts = np.zeros(m + 1, np.int64)
+    doubt = 0
     if tries.apart:
-        trial = np.empty(1 + m * (6 + grids.shape[1]), np.int64)
+        trial = np.empty(1 + m * (6 + 3 + masses.shape[0]), np.int64)
         begin(trial)
-        total = 0
-        used = 0
-        for y in range(m):
-            x = order[y]
-            o = outputs[x]
-            term = -rank[x]
-            parent, factor, less, used_work = -1, 1, 0, works[x]
-            for v in range(min(y, PARENTS)):
-                p = order[v]
-                for mu in MULTIPLIERS:
-                    if term <= total >> 10:
-                        break
-                    ratio = mu * units[x] / units[p]
-                    n1 = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
-                    n2 = int(min(ratio, 1.0) * HEAVIEST)
-                    h = apart_harms(pair, o, outputs[p], n1, n2)
-                    found, work = count_on_grid(h, leaf, natural_unit(h, masses, usual, token), tries.steps, DEEPEST, False, tried)
-                    if found < term:
-                        term, parent, factor, less, used_work = found, outputs[p], n1, n2, work
-                        for i in range(tried.shape[0]):
-                            grids[x, i] = tried[i]
-            total = min(total + term, everything)
-            used += 1
-            if parent < 0:
-                put_joint(trial, outputs[x : x + 1], one, grids[x], used_work)
-            else:
-                put(trial, APART)
-                put(trial, o)
-                put(trial, parent)
-                put(trial, factor)
-                put(trial, less)
-                put_all(trial, grids[x])
-                put(trial, used_work)
-            if total >= best and tries.joint:
-                break
+        enough = best if tries.joint else ANY
+        total = apart_terms(pair, outputs, units, order, leaf, tries.steps, (right, everything, enough, tries.small), trial, counts)
         if total < best or not tries.joint:
             best = total
             below[0] = before
-            put(below, used)
+            put(below, counts[m])
             put(below, walking)
             put_all(below, trial[1 : trial[0]])
-    right = everything
-    chosen = -1
-    if tries.upper:
-        for y in range(min(2, m)):
-            x = order[y]
-            h = spoiler_harms(pair, outputs[x])
-            found, work = count_on_grid(h, leaf, units[x], tries.steps, SPOILER_DEPTH, True, tried)
-            if found < right:
-                right, chosen = found, outputs[x]
-                for i in range(tried.shape[0]):
-                    grids[0, i] = tried[i]
-    put(above, chosen)
-    if chosen >= 0:
-        put_all(above, grids[0])
+        doubt = min(counts[0] + right - everything, ANY)
+    matter, theirs = np.empty(m, np.int64), np.empty(m)
+    n = 0
+    for y in range(min(m, RANKED)):
+        if y == 0 or not tries.apart or counts[y] > doubt >> 3:
+            matter[n], theirs[n] = outputs[order[y]], units[order[y]]
+            n += 1
+    told[DOUBT], told[SPLIT] = doubt, telling_token(pair, matter[:n], theirs[:n], seen, copies)
     return best, right
 
 
@@ -236,6 +362,38 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, b
         bounds[number, 0] = failing
         bounds[number, 1] = right
     return bounds
+
+
+class Place(NamedTuple):
+    """Some sequences of a query and a label: an automaton, outputs that may be harmful there, a token that it is about, and how often
+    tokens are known to occur (-1: not to be asked about)."""
+
+    automaton: Any
+    candidates: Any
+    about: int
+    copies: Any
+
+
+@kernel
+@no_type_check
+def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any, records: Any) -> Any:
+    """`bound_leaf` for a place: (failing, right, doubt, token to split by); terms go to the records."""
+    masses = last_token(subject.masses, q)
+    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
+    begin(records[0])
+    begin(records[1])
+    told = np.empty(TOLD, np.int64)
+    leaf = Leaf(masses, place.automaton, subject.usual, place.about)
+    failing, right = bound_leaf(pair, place.candidates, leaf, tries, records, place.copies, told)
+    return failing, right, told[DOUBT], told[SPLIT]
+
+
+@kernel
+@no_type_check
+def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
+    """Outputs that may reach the label on some sequence that ends in the query."""
+    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
+    return harmful_outputs(pair, other_outputs(pair), last_token(subject.masses, q), subject.automaton)
 
 
 @kernel

@@ -10,7 +10,8 @@ import numpy as np
 
 from compactproofs.counting.grid import Grid
 from compactproofs.counting.subject import Subject
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Spoiler, Term, chain
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Split, Spoiler, Term, Tree, chain
+from compactproofs.search.branches import Branch
 from compactproofs.search.pairs import JOINT
 
 
@@ -45,27 +46,45 @@ class Reader:
         terms, walks = self.many(2)
         return [self.term() for _ in range(terms)], walks
 
+    def spoiler(self) -> tuple[Term, ...]:
+        """The terms of a leaf above: one or none."""
+        output = self.one()
+        return () if output < 0 else (Spoiler(output, self.grid()),)
 
-def part_below(subject: Subject, query: int, record: np.ndarray, listed: np.ndarray) -> Part:
+
+def part_below(subject: Subject, query: int, record: np.ndarray) -> Part:
     """The part that `search.pairs.look` wrote for a lower bound."""
     reader = Reader(record, len(subject.masses))
     reader.one()  # operations of walks
     order = reader.many(reader.one())
-    leaves = []
-    for _ in range(len(order) + 1):
-        leaves.append(Leaf(tuple(term for term, _ in reader.leaf()[0])))
-    return _part(subject, query, order, leaves, listed)
+    leaves = [Leaf(tuple(term for term, _ in reader.leaf()[0])) for _ in range(len(order) + 1)]
+    return _part(subject, query, chain(_tokens(subject, order), leaves))
 
 
-def part_above(subject: Subject, query: int, record: np.ndarray, listed: np.ndarray) -> Part:
+def part_above(subject: Subject, query: int, record: np.ndarray) -> Part:
     """The part that `search.pairs.look` wrote for an upper bound."""
     reader = Reader(record, len(subject.masses))
     order = reader.many(reader.one())
-    leaves = []
-    for _ in range(len(order) + 1):
-        output = reader.one()
-        leaves.append(Leaf(() if output < 0 else (Spoiler(output, reader.grid()),)))
-    return _part(subject, query, order, leaves, listed)
+    leaves = [Leaf(reader.spoiler()) for _ in range(len(order) + 1)]
+    return _part(subject, query, chain(_tokens(subject, order), leaves))
+
+
+def part_of_tree(subject: Subject, query: int, root: Branch, side: str) -> Part:
+    """The part of a tree that was grown."""
+    return _part(subject, query, _tree(subject, root, side))
+
+
+def _tree(subject: Subject, branch: Branch, side: str) -> Tree:
+    if branch.split is not None and branch.halves is not None and branch.uses_halves(side):
+        token, n = branch.split
+        fewer, more = (_tree(subject, half, side) for half in branch.halves)
+        return Split(int(subject.tokens[token]), n, fewer, more)
+    found = branch.below if side == "below" else branch.above
+    if found is None:
+        return None
+    reader = Reader(found.below if side == "below" else found.above, len(subject.masses))
+    terms = tuple(term for term, _ in reader.leaf()[0]) if side == "below" else reader.spoiler()
+    return Leaf(terms, tuple(sorted(_rows(subject, found.listed[0 if side == "below" else 1]))))
 
 
 @dataclass
@@ -90,6 +109,14 @@ class Tally:
         for _ in range(len(reader.many(reader.one())) + 1):
             self.add_leaf(*reader.leaf(), n)
 
+    def add_tree(self, subject: Subject, root: Branch, walks: int) -> None:
+        """Add a tree, with the operations of the walks of all outputs."""
+        self.walks += walks
+        for found in root.leaves("below"):
+            if found is not None:
+                self.add_leaf(*Reader(found.below, len(subject.masses)).leaf(), len(subject.tokens))
+                self.listed += len(found.listed[0])
+
     def add_leaf(self, terms: list[tuple[Term, int]], walks: int, n: int) -> None:
         """Add a leaf of a label with n tokens."""
         self.walks += walks
@@ -109,11 +136,8 @@ def part_of_pool(subject: Subject, queries: np.ndarray, record: np.ndarray) -> P
     return Part(subject.label, _tokens(subject, queries), chain(_tokens(subject, order), leaves))
 
 
-def _part(subject: Subject, query: int, order: tuple[int, ...], leaves: list[Leaf], listed: np.ndarray) -> Part:
-    sequences = tuple(sorted(_rows(subject, listed)))
-    if sequences:  # listing goes without classes
-        leaves = [Leaf(leaves[0].terms, sequences)]
-    return Part(subject.label, _tokens(subject, [query]), chain(_tokens(subject, order), leaves))
+def _part(subject: Subject, query: int, tree: Tree) -> Part:
+    return Part(subject.label, _tokens(subject, [query]), tree)
 
 
 def _rows(subject: Subject, listed: np.ndarray) -> Iterator[tuple[int, ...]]:

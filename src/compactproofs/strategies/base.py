@@ -40,6 +40,8 @@ class Request:
     """Set by whoever wants the proof to end at once with what it has."""
     asked: Question | None = None
     """The question, if it is another one than "how many sequences are answered right"."""
+    usual: bool = False
+    """Nobody said how long it may take: `seconds` are a limit, and a search that could go on ends when there is little left to win."""
     budget: Budget = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +99,8 @@ class Bound:
     """Writes the ledger that proves this; None for the paper's strategies, which have none."""
     search_seconds: float = 0.0
     """Time spent on looking for hints, which no checker needs."""
+    advice: str = ""
+    """How to get more than this; empty if there is nothing to say."""
     counting_seconds: float = 0.0
     """Time spent on counting sequences, summed over threads. Kernels that bound and count in one pass are counting as a whole."""
 

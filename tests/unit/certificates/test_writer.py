@@ -236,12 +236,11 @@ def test_certify_is_the_proofs_own_method():
 @pytest.mark.parametrize("looked_at", [0, 2])
 def test_the_portfolio_certifies_the_proof_it_carried_out(looked_at, monkeypatch):
     """If there is no time to look at pairs, or only at some, it has the ledger of pools, or of both."""
-    from compactproofs.search.engine import Engine
     from compactproofs.strategies.threshold import best
 
-    look = Engine.look_at_labels
+    add = best.Growth.add_labels
     monkeypatch.setattr(best, "seconds_for_pairs", lambda _: 1e9)
-    monkeypatch.setattr(Engine, "look_at_labels", lambda self, labels, *rest: look(self, labels[:looked_at], *rest))
+    monkeypatch.setattr(best.Growth, "add_labels", lambda self, labels: add(self, list(labels)[:looked_at]))
     weights = mostly_right(3)
     proof = cp.prove(weights, "threshold-best", seconds=10.0)
     terms = [term for part in proof.certificate.content["lower"] for leaf in json_leaves(part) for term in leaf["terms"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,36 +10,31 @@ from typing import ClassVar
 from compactproofs.budget import Budget
 from compactproofs.errors import InfeasibleError
 from compactproofs.ledger.ledger import Ledger
+from compactproofs.model.kinds import Model
 from compactproofs.search.engine import Cells, Claim, Effort, Engine, fraction_of
+from compactproofs.search.growth import COUNTABLE, Growth
 from compactproofs.strategies.base import Bound, Request
 from compactproofs.strategies.lengths import length_by_sizes
 from compactproofs.strategies.threshold.limits import seconds_for_pairs
-from compactproofs.strategies.threshold.pairwise import Pairwise, ThresholdQuartic, claims_key, first_effort, found
+from compactproofs.strategies.threshold.pairwise import Pairwise, ThresholdQuartic, claims_key, found
 from compactproofs.strategies.threshold.tabled import PoolFound, Tabled, ThresholdCubic, ThresholdCubicPooled
 from compactproofs.strategies.threshold.whole import is_whole_block, portfolio
 
 _SECONDS_IF_UNLIMITED = 60.0
-_MOST_SEQUENCES = 2_000_000
-_BATCH = 16
-_SAMPLED_LABELS = 5
-_FIRST_PASS = 0.8
-"""Looking at every pair may take so much of the time."""
+_FIRST_PASS = 0.5
+"""If looking at every pair once takes more than this of the time, tables come first."""
+_TABLES = 0.25
+"""Tables may take so much of the time."""
 
-NARROW = 2e-5
-"""Refinement ends when the bounds on accuracy are so close."""
-
-REFINEMENTS = (
-    Effort(50, classes=16, upper=True),
-    Effort(50, classes=16, apart=True, upper=True),
-    Effort(200, classes=24, upper=True),
-    Effort(200, classes=24, apart=True, upper=True),
-)
-"""What to try, one after the other, where the bounds are far apart."""
+NARROW = 1e-12
+"""The search ends when the bounds on accuracy are so close."""
+NARROW_BY_DEFAULT = 1e-6
+"""The same if nobody said how long it may take."""
 
 
 @dataclass(frozen=True)
 class ThresholdBest(Pairwise):
-    """The portfolio: quartic first, then whatever closes the gap between lower and upper bound, until the time is up.
+    """The portfolio: every pair at a glance, then whatever closes the gap between lower and upper bound, until the time is up.
 
     What `threshold-quartic` has already found about the same model is where it starts, if results are shared.
     """
@@ -55,85 +50,85 @@ class ThresholdBest(Pairwise):
 
         Guarantee: correct_at_least <= mass answered right <= correct_at_most, for every weight setting and every task.
         Assumes: nothing.
-        Cost: at most about `request.seconds`, compiling aside.
+        Cost: at most about `request.seconds`, compiling aside; if nobody said how long, at most `usual_seconds`.
         Source: docs/explanation/threshold-proofs.md, Theorem 4.
         """
         if is_whole_block(request.weights):
             return portfolio(request)
         started = time.perf_counter()
-        budget = Budget(_SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds, request.stop)
+        seconds = _SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds
+        budget = Budget(seconds, request.stop)
         engine = Engine.of(request.weights, request.question)
-        known = request.shared.known(claims_key(ThresholdQuartic.name))
-        if known is not None:
-            for label, (failing, right) in known.items():
-                engine.cells[label].failing, engine.cells[label].right = list(failing), list(right)
-        elif not _look_first(engine, budget):
-            return _with_tables(request, engine, budget, started)
-        if _enumerable(engine):
-            engine.look_at(engine.open_pairs(), Effort(first_effort(request.weights).steps, upper=True, most=_MOST_SEQUENCES), budget)
-        refine(engine, budget)
-        return found(request, engine, started, upper=request.upper)
+        if request.usual and _is_known(engine):
+            Growth(engine, glance(request.weights), 0).warm_up()
+            budget = Budget(min(budget.left, usual_seconds(request.weights)), request.stop)
+        known = request.shared.known(claims_key(ThresholdQuartic.name)) or {}
+        for label, (failing, right) in known.items():
+            engine.cells[label].failing, engine.cells[label].right = list(failing), list(right)
+        tables = None
+        if not known and seconds_for_pairs(request.weights) > _FIRST_PASS * budget.left:
+            tables = _tables(request, budget)
+        _grow(request, engine, budget)
+        bound = found(request, engine, started, upper=request.upper) if tables is None else _merged(request, engine, tables, started)
+        return replace(bound, advice=_advice(request, engine, bound, budget))
 
 
-def _look_first(engine: Engine, budget: Budget) -> bool:
-    """Look at every pair once, if that leaves time for anything else; a few labels first tell how long it takes."""
-    effort, labels = first_effort(engine.weights, upper=True), engine.by_weight()
-    if seconds_for_pairs(engine.weights) > budget.left:
-        return False
-    samples = labels[:: max(1, len(labels) // _SAMPLED_LABELS)]
-    before = budget.used
-    done = engine.look_at_labels(samples, effort, budget)
-    cost = {label: len(engine.subjects[label].tokens) ** 2 for label in labels}
-    whole = (budget.used - before) * sum(cost.values()) / max(1, sum(cost[label] for label in done))
-    if len(done) < len(samples) or whole > _FIRST_PASS * budget.left:
-        return False
-    rest = [label for label in labels if label not in samples]
-    return len(engine.look_at_labels(rest, effort, budget)) == len(rest)
+def usual_seconds(weights: Model) -> float:
+    """How long to look if nobody said: most models are then known to 1e-4 or better, and those with short sequences exactly."""
+    if weights.d_vocab**weights.n_ctx <= COUNTABLE:  # it ends by itself
+        return 20.0
+    return min(max(3.0 * (weights.n_ctx / 10) * (weights.d_vocab / 64) ** 2, 2.0), _SECONDS_IF_UNLIMITED)
 
 
-def _enumerable(engine: Engine) -> bool:
-    """Whether all sequences that may fail can be looked at one by one in a second or so."""
-    return sum(engine.cells[label].failing[q].mass for label, q in engine.open_pairs()) <= _MOST_SEQUENCES
+def glance(weights: Model) -> Effort:
+    """How to look at every pair for the first time. Short sequences are decided one by one next: a finer grid leaves fewer in doubt."""
+    return Effort(400 if weights.n_ctx <= 5 else 25, upper=True)
 
 
-def refine(engine: Engine, budget: Budget) -> None:
-    """Look again, harder each time, at the pairs whose bounds are farthest apart, until they are close or the time is up."""
-    queue = [(-engine.cells[label].gap(q), 0, label, q) for label, q in engine.open_pairs()]
-    heapq.heapify(queue)
-    gap = -sum(entry[0] for entry in queue)
-    while queue and gap > fraction_of(engine.question.total, NARROW) and not budget.over:
-        batch = [heapq.heappop(queue) for _ in range(min(_BATCH, len(queue)))]
-        level = min(entry[1] for entry in batch)
-        now = [entry for entry in batch if entry[1] == level]
-        for entry in batch:
-            if entry[1] != level:
-                heapq.heappush(queue, entry)
-        engine.look_at([(label, q) for _, _, label, q in now], REFINEMENTS[level], budget)
-        for before, _, label, q in now:
-            after = engine.cells[label].gap(q)
-            gap += before + after
-            if after > 0 and level + 1 < len(REFINEMENTS):
-                heapq.heappush(queue, (-after, level + 1, label, q))
+def _grow(request: Request, engine: Engine, budget: Budget) -> None:
+    """Look at every pair and again where it is worth most, until the bounds are close or the time is up."""
+    if not _is_known(engine):
+        return
+    narrow = fraction_of(request.question.total, NARROW_BY_DEFAULT if request.usual else NARROW)
+    growth = Growth(engine, glance(request.weights), narrow, request.progress)
+    growth.add_labels(label for label in engine.by_weight() if not engine.cells[label].known)
+    for label, query in engine.open_pairs():
+        if engine.cells[label].known:
+            growth.add_pair(label, query)
+    growth.run(budget)
 
 
-def _with_tables(request: Request, engine: Engine, budget: Budget, started: float) -> Bound:
-    """For vocabularies where looking at every pair takes too long: tables for all labels, and pairs of as many labels as there is time for;
-    of each pool the better of the two."""
+def _is_known(engine: Engine) -> bool:
+    """Whether float64 knows anything about these weights."""
+    return engine.evaluation.tolerance < math.inf
+
+
+def _advice(request: Request, engine: Engine, bound: Bound, budget: Budget) -> str:
+    """How to get more, if there is more to get."""
+    apart = (engine.right - bound.correct_at_least) / max(1, request.question.total)
+    if not request.usual or not budget.over or apart <= 0:
+        return ""
+    return f"the search ended after {budget.used:.0f} s, with bounds {apart:.0e} apart; --seconds N allows more (in Python seconds=N)"
+
+
+def _tables(request: Request, budget: Budget) -> tuple[Tabled, list[PoolFound]] | None:
+    """For vocabularies where looking at every pair takes too long: tables for all labels, the better of those that there is time for."""
     best: tuple[Tabled, list[PoolFound]] | None = None
     candidates: tuple[Tabled, ...] = (ThresholdCubicPooled(), ThresholdCubic())
     for used in candidates:
-        if used.estimated_seconds(request.weights) < (1.0 if best is None else 0.5) * budget.left:
+        if used.estimated_seconds(request.weights) < (1.0 if best is None else _TABLES) * budget.left:
             try:
                 pools, _ = used.found(request.weights, request.question, used.factors(request), Budget(budget.left, request.stop))
             except InfeasibleError:
                 break
             if best is None or sum(pool.failing for pool in pools) < sum(pool.failing for pool in best[1]):
                 best = used, pools
-    untouched = [label for label in engine.by_weight() if all(claim.record is None for claim in engine.cells[label].failing)]
-    engine.look_at_labels(untouched, first_effort(request.weights, upper=True), budget)
-    if best is None:
-        return found(request, engine, started, upper=request.upper)
-    used, pools = best
+    return best
+
+
+def _merged(request: Request, engine: Engine, tables: tuple[Tabled, list[PoolFound]], started: float) -> Bound:
+    """Of each pool the better: its table, or its pairs."""
+    used, pools = tables
     kept = [pool for pool in pools if pool.failing < _failing_by_pairs(engine.cells[pool.subject.label], pool)]
     for pool in kept:  # nothing is proven twice
         for q in pool.queries.tolist():

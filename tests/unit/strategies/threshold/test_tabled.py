@@ -81,9 +81,9 @@ def test_the_portfolio_merges_tables_and_pairs(monkeypatch):
 
     weights = mostly_right(3, v=8, k=3, noise=0.6)
     whole, pooled = prove(weights, "threshold-best", seconds=10.0), prove(weights, "threshold-cubic")
-    original = best.Engine.look_at_labels
+    original = best.Growth.add_labels
     monkeypatch.setattr(best, "seconds_for_pairs", lambda _: 1e9)
-    monkeypatch.setattr(best.Engine, "look_at_labels", lambda self, labels, *rest: original(self, list(labels)[:1], *rest))
+    monkeypatch.setattr(best.Growth, "add_labels", lambda self, labels: original(self, list(labels)[:1]))
     merged = prove(weights, "threshold-best", seconds=10.0, upper=True)
     assert pooled.correct_at_least <= merged.correct_at_least <= whole.correct_at_least <= merged.correct_at_most
     found = verify(merged.ledger, weights)

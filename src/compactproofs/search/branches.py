@@ -1,0 +1,181 @@
+"""The sequences of one query and label as a tree: split by how often a token occurs, counted on ever finer grids, decided one by one.
+
+A branch has bounds of its own and those of its halves added up; below and above, the better stands. So bounds only get better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
+from compactproofs.counting.splits import with_fewer, with_more
+from compactproofs.counting.subject import Subject, for_queries
+from compactproofs.form.evaluation import Evaluation
+from compactproofs.search.listing import list_doubtful
+from compactproofs.search.pairs import Place, Tries, harmful_of, look_at_place, rooms
+from compactproofs.search.writing import written
+
+NOTHING = np.empty(0, dtype=np.int64)
+_MOST_STATES = 64
+"""Automata of leaves have at most so many states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """One query and one label, and what is the same for all its branches."""
+
+    evaluation: Evaluation
+    subject: Subject
+    query: int
+    """Its number among the label's tokens"""
+    masses: np.ndarray
+    unit: int
+    """Counts are in units of two to this."""
+    candidates: np.ndarray
+    """Outputs that may be harmful"""
+    n_out: int
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, subject: Subject, query: int) -> Plot:
+        masses = for_queries(subject, np.array([query]))
+        candidates = np.asarray(harmful_of(evaluation, subject, query))
+        unit = int(unit_exponents(masses).sum())
+        return cls(evaluation, subject, query, masses, unit, candidates, evaluation.EU.shape[1])
+
+    def mass(self, automaton: Automaton) -> int:
+        """At least the mass of some sequences; just that, if it is below 2^62."""
+        return int(mass_up(self.masses, automaton)) << self.unit
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What was found about a branch: bounds, and the records that prove them."""
+
+    failing: int
+    right: int
+    below: np.ndarray
+    above: np.ndarray
+    doubt: int = 0
+    """By how much the bounds of the first output differ: what finer steps may win"""
+    token: int = -1
+    """A token to split by, or -1"""
+    listed: tuple[np.ndarray, np.ndarray] = (NOTHING, NOTHING)
+    """Right sequences that count as failing, and wrong ones that count as right"""
+
+
+@dataclass(eq=False)
+class Branch:
+    """Some sequences of a plot."""
+
+    automaton: Automaton
+    about: int
+    """A token that all of them have, or the usual one"""
+    copies: np.ndarray
+    """How often each token is known to occur; -1 if it is known how often it does"""
+    mass: int
+    failing: int
+    """The best that is known, halves included; and so for `right`"""
+    right: int
+    parent: Branch | None = None
+    below: Look | None = None
+    """Where the best bound of its own comes from; and so for `above`"""
+    above: Look | None = None
+    latest: Look | None = None
+    split: tuple[int, int] | None = None
+    halves: tuple[Branch, Branch] | None = None
+    """Those with fewer copies, and those with so many"""
+
+    @classmethod
+    def root(cls, plot: Plot, mass: int) -> Branch:
+        usual, n = plot.subject.usual, len(plot.subject.tokens)
+        copies = np.zeros(n, dtype=np.int64)
+        copies[usual] = 1
+        return cls(plot.subject.automaton, usual, copies, mass, mass, mass)
+
+    @property
+    def gap(self) -> int:
+        """How much is undecided."""
+        return max(0, self.failing + self.right - self.mass)
+
+    def learn(self, look: Look) -> None:
+        """Keep the better of what is known and what was found."""
+        self.latest = look
+        if look.failing < (self.mass if self.below is None else self.below.failing):
+            self.below = look
+        if look.right < (self.mass if self.above is None else self.above.right):
+            self.above = look
+        branch: Branch | None = self
+        while branch is not None:
+            branch._add_up()
+            branch = branch.parent
+
+    def _add_up(self) -> None:
+        own = self.mass if self.below is None else self.below.failing, self.mass if self.above is None else self.above.right
+        if self.halves is not None:
+            sums = sum(half.failing for half in self.halves), sum(half.right for half in self.halves)
+            own = min(own[0], sums[0]), min(own[1], sums[1])
+        self.failing, self.right = min(self.failing, own[0]), min(self.right, own[1])
+
+    def place(self, plot: Plot) -> Place:
+        return Place(self.automaton, plot.candidates, self.about, self.copies)
+
+    def split_by(self, plot: Plot, token: int) -> tuple[Branch, ...]:
+        """The halves by one more copy of a token than is known; none if that takes too many states."""
+        n = int(self.copies[token]) + 1
+        if n > len(plot.masses) or len(self.automaton.following) * (n + 1) > _MOST_STATES:
+            return ()
+        fewer, more = with_fewer(self.automaton, token, n), with_more(self.automaton, token, n)
+        known, exact = self.copies.copy(), self.copies.copy()
+        known[token], exact[token] = n, -1
+        self.split = token, n
+        self.halves = (
+            Branch(fewer, self.about, exact, mass := plot.mass(fewer), mass, mass, self),
+            Branch(more, token, known, mass := plot.mass(more), mass, mass, self),
+        )
+        return self.halves
+
+    def leaves(self, side: str) -> Iterator[Look | None]:
+        """The looks that the best bound rests on; None where nothing is known."""
+        if self.uses_halves(side):
+            for half in self.halves or ():
+                yield from half.leaves(side)
+        else:
+            yield self.below if side == "below" else self.above
+
+    def uses_halves(self, side: str) -> bool:
+        """Whether the bound below, or above, is that of the halves."""
+        if self.halves is None:
+            return False
+        if side == "below":
+            return sum(half.failing for half in self.halves) < (self.mass if self.below is None else self.below.failing)
+        return sum(half.right for half in self.halves) < (self.mass if self.above is None else self.above.right)
+
+
+def look(plot: Plot, branch: Branch, tries: Tries) -> Look:
+    """Bound what fails and what is right of a branch.
+
+    Guarantee: at most `failing` fails and at most `right` is right; the records say why.
+    """
+    sizes = rooms(tries, plot.n_out, len(plot.masses), len(plot.subject.tokens))
+    records = tuple(np.empty(size, dtype=np.int64) for size in sizes)
+    failing, right, doubt, token = look_at_place(plot.evaluation, plot.subject, plot.query, branch.place(plot), tries, records)
+    below, above = map(written, records)
+    bounds = min(int(failing) << plot.unit, branch.mass), min(int(right) << plot.unit, branch.mass)
+    return Look(*bounds, below, above, int(doubt) << plot.unit, int(token))
+
+
+def decide(plot: Plot, branch: Branch, found: Look) -> Look:
+    """The same look at a branch, of one joint term, the sequences in doubt decided one by one. Masses must be 1."""
+    if found.below[0] != 1 or found.failing + found.right <= branch.mass:
+        return found
+    room = found.failing + found.right - branch.mass, len(plot.masses)
+    right, wrong = (np.empty(room, dtype=np.int64) for _ in range(2))
+    records, place = (found.below, found.above), branch.place(plot)
+    n_right, n_wrong = list_doubtful(plot.evaluation, plot.subject, plot.query, place, records, (right, wrong))
+    if n_right < 0:
+        return found
+    lists = right[:n_right].flatten(), wrong[:n_wrong].flatten()
+    return replace(found, failing=found.failing - n_right, right=found.right - n_wrong, listed=lists)
