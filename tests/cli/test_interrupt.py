@@ -33,7 +33,7 @@ def interrupted(arguments, module, name, then="pass"):
 
 def test_the_portfolio_hands_over_what_it_has():
     """Interrupted after its first pass, in a thread that would go on for ten minutes."""
-    said = interrupted(["prove", "max-of-10", "--seconds", "600", "--upper"], "best", "_look_first")
+    said = interrupted(["prove", "max-of-10", "--seconds", "600", "--upper"], "best", "_grow")
     assert said.returncode == 130, said.stderr
     assert said.stderr.endswith("interrupted; what has been proven so far:\n")
     assert "threshold-best: With the float32 weights" in said.stdout and "at least" in said.stdout

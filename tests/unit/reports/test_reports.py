@@ -189,4 +189,4 @@ def test_published_points():
 
 def test_default_strategies_are_everything_with_a_name():
     labels = {(s.label, s.variant) for s in default_strategies()}
-    assert len(labels) == 1 + 1 + 150 + 100 + 7
+    assert len(labels) == 1 + 1 + 150 + 100 + 10

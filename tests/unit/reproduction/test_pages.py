@@ -82,7 +82,7 @@ def test_tables_have_as_many_cells_as_columns(pages):
 def test_the_index_says_how_much_there_is(pages):
     text = pages["index.md"]
     assert "    compactproofs reproduce\n" in text
-    assert "| [max-of-4, 64 tokens](k4.md) | 4 | 151 | 59 | 156 | 80 | 0 | 0 | 22 of 22 |" in text
+    assert "| [max-of-4, 64 tokens](k4.md) | 4 | 151 | 62 | 168 | 80 | 0 | 0 | 22 of 22 |" in text
     assert (
         "| max-of-4, 64 tokens | 4 | 6.7 min | 2.8 h | 2.0 s | 2.0 min | 2 | 1.00 GiB |" in text
         and "did not record search and counting" in text
@@ -99,16 +99,16 @@ def test_what_has_no_bound_is_told(pages):
 @pytest.mark.long
 def test_a_packed_store_gives_the_same_pages(out, pages, tmp_path):
     (tmp_path / "store").mkdir()
-    assert pack(out, tmp_path / "store" / "results.parquet") == 236 + 6 + 2 + 2
+    assert pack(out, tmp_path / "store" / "results.parquet") == 248 + 6 + 2 + 2
     assert b"/somewhere" not in (tmp_path / "store" / "results.parquet").read_bytes()
     again = write_pages(tmp_path / "store", tmp_path / "pages", command="compactproofs reproduce")
     assert {path.name: path.read_text() for path in again} == pages
-    assert pack(tmp_path / "store", tmp_path / "again.parquet") == 246
+    assert pack(tmp_path / "store", tmp_path / "again.parquet") == 258
 
 
 def test_the_summary_has_a_row_for_each_strategy(pages):
     rows = list(csv.DictReader(pages["summary.csv"].splitlines()))
-    assert len(rows) == 62 and {(r["config"], r["infeasible"]) for r in rows if r["label"] == "brute-force"} == {("k4", "0"), ("k20", "2")}
+    assert len(rows) == 65 and {(r["config"], r["infeasible"]) for r in rows if r["label"] == "brute-force"} == {("k4", "0"), ("k20", "2")}
     cubic = next(r for r in rows if (r["config"], r["label"]) == ("k4", "cubic"))
     assert float(cubic["bound_mean"]) == pytest.approx(0.953067 * 1.0015, abs=1e-6) and cubic["published_bound_mean"] == "0.953067"
 

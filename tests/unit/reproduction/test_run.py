@@ -30,8 +30,8 @@ def test_all_published_strategies_are_reproduced_in_both_variants():
     published = {s.label for s in chosen if s.variant == "published"}
     assert len(published) == 100 and published < {s.label for s in chosen if s.variant == "repaired"}
     assert {"brute-force", "cubic"} < {s.name for s in chosen}
-    assert sum(s.family == "threshold" for s in chosen) == 7 and chosen[-1].name == "threshold-best"
-    assert len(chosen) == len(set(chosen)) == 259
+    assert sum(s.family == "threshold" for s in chosen) == 10 and chosen[-1].name == "threshold-best"
+    assert len(chosen) == len(set(chosen)) == 262
 
 
 @pytest.mark.slow
