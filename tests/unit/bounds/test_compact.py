@@ -1,6 +1,7 @@
 """Compact harm tables: whatever the hints, a sequence whose harms add up to less than zero is answered right."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -101,19 +102,33 @@ def test_harms_dominate_every_output_at_every_position(seed):
         weights = random_weights(int(rng.integers(1000)), n_ctx=3, d_vocab=6, d_vocab_out=7, d_model=4, d_head=3, scale=0.5)
         sizes = random_sizes(rng, weights)
         hints = (find_hints(weights, sizes) if rng.random() < 0.5 else hostile(rng, weights, sizes)).checked(weights)
-        W = {name: tensor.astype(np.float64) for name, tensor in weights.tensors.items()}
-        stream, VOU = W["W_E"] + W["W_pos"][-1], W["W_V"] @ W["W_O"] @ W["W_U"]
-        with np.errstate(all="ignore"):
-            attention = relative_attention(weights, hints, W, stream)
-            B = (W["W_pos"] @ VOU)[None, :, None] + (W["W_E"] @ VOU)[None, None] + (stream @ W["W_U"])[:, None, None]
-            tables = CompactTables(weights, Question(task_for(weights)), hints, Float64())
-            for m in range(sizes.first_token, 6):
-                h, itself = tables.expanded(tables.harms(m)), np.arange(m + 1)
-                for o in (o for o in range(7) if o != m):
-                    exact = weight(hints, m, o) * attention * (B[..., o] - B[..., m])
-                    slack = 1e-9 * (1 + np.abs(exact))
-                    assert not (h[:, :-1] < (exact - slack)[: m + 1, :-1, : m + 1]).any(), (sizes, m, o)
-                    assert not (h[itself, -1, itself] < (exact - slack)[itself, -1, itself]).any(), (sizes, m, o)
+        require_dominating(weights, hints)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_label_by_position_takes_the_least_attention_to_positions(seed):
+    """Scores of tokens are exact in the directions of the hint, those of positions are not: the label may count on the least only."""
+    weights = mostly_right(seed, v=5, k=4, noise=0.3)
+    hints = find_hints(weights, Sizes(3, 1, 2, 2, None, 2, True))
+    W = {name: tensor.astype(np.float64) for name, tensor in weights.tensors.items()}
+    keys = (W["W_E"][3:] - hints.embedding_centre) @ W["W_K"] @ W["W_Q"].T
+    require_dominating(weights, replace(hints, score_basis=np.linalg.qr(keys.T)[0].T).checked(weights))
+
+
+def require_dominating(weights, hints):
+    W = {name: tensor.astype(np.float64) for name, tensor in weights.tensors.items()}
+    stream, VOU = W["W_E"] + W["W_pos"][-1], W["W_V"] @ W["W_O"] @ W["W_U"]
+    with np.errstate(all="ignore"):
+        attention = relative_attention(weights, hints, W, stream)
+        B = (W["W_pos"] @ VOU)[None, :, None] + (W["W_E"] @ VOU)[None, None] + (stream @ W["W_U"])[:, None, None]
+        tables = CompactTables(weights, Question(task_for(weights)), hints, Float64())
+        for m in range(hints.first_token, weights.d_vocab):
+            h, itself = tables.expanded(tables.harms(m)), np.arange(m + 1)
+            for o in (o for o in range(weights.d_vocab_out) if o != m):
+                exact = weight(hints, m, o) * attention * (B[..., o] - B[..., m])
+                slack = 1e-9 * (1 + np.abs(exact))
+                assert not (h[:, :-1] < (exact - slack)[: m + 1, :-1, : m + 1]).any(), (hints, m, o)
+                assert not (h[itself, -1, itself] < (exact - slack)[itself, -1, itself]).any(), (hints, m, o)
 
 
 def relative_attention(weights, hints, W, stream):

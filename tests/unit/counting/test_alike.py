@@ -71,6 +71,16 @@ def test_count_where_alike_is_the_count(k):
         assert operations > 0
 
 
+def test_positions_that_differ_are_counted_as_ever():
+    rng = np.random.default_rng(0)
+    subject = subject_of(Question(MaxOfK(n_ctx=4, d_vocab=4)), 3)
+    grid = Grid(1, 0, 1000, np.zeros(4, dtype=np.int64))
+    for query in range(4):
+        h = rng.integers(-3, 4, size=(4, 4)).astype(np.float64)
+        count, _ = count_where_alike(h, grid, for_queries(subject, np.array([query])), subject.automaton)
+        assert count == by_hand(on_grid(h, grid, 0)[:, 0], 0, 3, query, 4)
+
+
 def test_the_label_zero_and_one_position():
     for k in (1, 3):
         subject = subject_of(Question(MaxOfK(n_ctx=k, d_vocab=4)), 0)
