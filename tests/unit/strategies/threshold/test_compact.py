@@ -26,9 +26,9 @@ def weights():
 @pytest.mark.parametrize(
     ("chosen", "at_least"),
     [
-        (cp.ThresholdNear(1_970_000), 0.998),
-        (cp.ThresholdNearBlocks(1_000_000), 0.9),
-        (cp.ThresholdLowRank(500_000), 0.55),
+        pytest.param(cp.ThresholdNear(1_970_000), 0.998, marks=pytest.mark.long),
+        pytest.param(cp.ThresholdNearBlocks(1_000_000), 0.9, marks=pytest.mark.long),
+        pytest.param(cp.ThresholdLowRank(500_000), 0.55, marks=pytest.mark.long),
         (cp.ThresholdLowRank(350_000), 0.2),
     ],
     ids=lambda each: each.label if isinstance(each, cp.ThresholdNear | cp.ThresholdNearBlocks | cp.ThresholdLowRank) else "",
@@ -57,6 +57,7 @@ def test_proven_is_at_most_the_truth(kind, seed):
             assert 0 <= proof.correct_at_least <= truth and (proof.flops <= flops or proof.correct_at_least == 0)
 
 
+@pytest.mark.long
 def test_more_flops_prove_more(weights):
     proofs = [cp.prove(weights, cp.ThresholdLowRank(flops)) for flops in (200_000, 350_000, 450_000)]
     assert proofs[0].correct_at_least == 0
