@@ -64,6 +64,7 @@ def test_more_flops_prove_more(weights):
     assert proofs[0].correct_at_least < proofs[1].correct_at_least < proofs[2].correct_at_least
 
 
+@pytest.mark.long
 def test_a_certificate_is_made_by_a_proof_that_proves_at_least_as_much(weights):
     proof = cp.prove(weights, cp.ThresholdLowRank(400_000))
     certificate = proof.certificate
