@@ -38,9 +38,8 @@ from compactproofs.tasks.question import Question
 from models import random_weights, underflowing_weights, weights_from_tables, with_tensors
 from random_ledgers import random_ledger
 
-ALWAYS = [
-    strategy(f"threshold-{name}") for name in ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled")
-]
+NAMES = ("best", "exact-output", "quartic", "cubic", "cubic-pooled", "blocks", "quadratic-pooled", "near", "near-blocks", "low-rank")
+ALWAYS = [strategy(f"threshold-{name}") for name in NAMES]
 SUBCUBIC = [s for s in all_strategies("subcubic") if s.sound]
 TABLED = [s for s in all_strategies("threshold") if isinstance(s, Tabled)]
 TINY = -1074 * np.log(2)
