@@ -32,7 +32,7 @@ def final_lengths_upper(neurons: Neurons, sigma: Sigma, shares: np.ndarray) -> l
     Guarantee: on every sequence of the leaf, for any shares (one for each head) that `jensen` accepts.
     Assumes: the premises of the neurons and of the norm before them.
     Cost: one table of d_model + 1 columns at each end of s.
-    Source: docs/explanation/blocks/final-norm.md, Theorem F (5).
+    Source: docs/explanation/blocks/final-norm.md, Theorem F (3).
     """
     stream, mlp, ends, references = neurons.stream, neurons.mlp, neurons.ends, neurons.references
     arithmetic = stream.arithmetic
@@ -44,7 +44,8 @@ def final_lengths_upper(neurons: Neurons, sigma: Sigma, shares: np.ndarray) -> l
     through = stream.linear(mlp.W_in @ slopes)
     times_s = whole + _centred(mlp.b_out[None], sigma, arithmetic) * shorter + mlp.b_in[None] @ slopes
     still, times_s = (rests, times_s) if neurons.homogeneous else (0.0, times_s + rests)
-    weights, lengths, found = length(at_once, arithmetic), length(spread, arithmetic), []
+    weights, found = length(at_once, arithmetic), list[Blend]()
+    lengths = length(spread, arithmetic) if ends.behind_norm else None
     root = arithmetic.sqrt(arithmetic.number(Fraction(sigma.eps)))
     for x, end in enumerate(ends.blends):
         middle, half = _middle(ends.low[x], ends.high[x])
@@ -54,7 +55,7 @@ def final_lengths_upper(neurons: Neurons, sigma: Sigma, shares: np.ndarray) -> l
         bound = jensen(lambda v, _: length(v, arithmetic), vector, shares[:, None])
         wide = neurons.widths(x, weights)
         parts = bound.parts + wide.parts
-        found.append(Blend(bound.constant + wide.constant, parts + lengths * half if ends.behind_norm else parts))
+        found.append(Blend(bound.constant + wide.constant, parts if lengths is None else parts + lengths * half))
     return found
 
 

@@ -172,23 +172,11 @@ class Engine:
 
     def lower_parts(self) -> tuple[Part, ...]:
         """The parts of a ledger that prove the lower bound."""
-        found = []
-        for subject, q, claim in self._known(lambda cells: cells.failing):
-            if claim.tree is not None:
-                found.append(part_of_tree(subject, q, claim.tree, "below"))
-            elif claim.record is not None:
-                found.append(part_below(subject, q, claim.record))
-        return tuple(found)
+        return tuple(_part(*known, "below") for known in self._known(lambda cells: cells.failing))
 
     def upper_parts(self) -> tuple[Part, ...]:
         """The parts of a ledger that prove the upper bound."""
-        found = []
-        for subject, q, claim in self._known(lambda cells: cells.right):
-            if claim.tree is not None:
-                found.append(part_of_tree(subject, q, claim.tree, "above"))
-            elif claim.record is not None:
-                found.append(part_above(subject, q, claim.record))
-        return tuple(found)
+        return tuple(_part(*known, "above") for known in self._known(lambda cells: cells.right))
 
     def _known(self, side: Callable[[Cells], list[Claim]]) -> Iterator[tuple[Subject, int, Claim]]:
         """Subjects, queries and what is known about them."""
@@ -209,6 +197,15 @@ class Engine:
             elif claim.record is not None:
                 tally.add(subject, claim.record)
         return tally, pairs
+
+
+def _part(subject: Subject, query: int, claim: Claim, side: str) -> Part:
+    """Where a claim comes from, as a part of a ledger: a tree, or the record of one look."""
+    if claim.tree is not None:
+        return part_of_tree(subject, query, claim.tree, side)
+    if claim.record is None:
+        raise ValueError("nothing is known")
+    return (part_below if side == "below" else part_above)(subject, query, claim.record)
 
 
 def fraction_of(total: int, part: float) -> int:
