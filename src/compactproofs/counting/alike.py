@@ -108,7 +108,7 @@ def count_tuples(D: Any, h: Any, label: int, labels: Any, base: int, needed: int
     for x in range(1, n):
         operations += 1 if mine[x] != mine[x - 1] else 0
     if n > _FEW or not float(total) ** n < 2.0**61:
-        return counts, ones, units, operations + many(values, copies, total, base, mine, needed, counts, ones, units)
+        return counts, ones, units, operations + many((values, copies, total), base, mine, needed, (counts, ones, units))
     together = base
     for c in range(n + 1):
         if c > 0:
@@ -226,8 +226,10 @@ def pairs_at_least(values: Any, copies: Any, z: int) -> tuple[int, int]:
 
 @kernel
 @no_type_check
-def many(values: Any, copies: Any, total: int, base: int, mine: Any, needed: int, counts: Any, ones: Any, units: Any) -> int:
+def many(tokens: Any, base: int, mine: Any, needed: int, rooms: Any) -> int:
     """Fills counts, ones and units by windows, returns operations."""
+    values, copies, total = tokens
+    counts, ones, units = rooms
     n = mine.shape[0]
     top = n - needed
     if top < 0:

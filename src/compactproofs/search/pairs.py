@@ -119,9 +119,10 @@ def ranked(pair: Any, outputs: Any, units: Any, leaf: Any, seen: Any) -> Any:
 
 @kernel
 @no_type_check
-def spoiled(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: int, above: Any) -> int:
+def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
     """Bound right answers by those on which one output loses, one of the first of the order. What was chosen goes to the record, and to
-    the front of the order."""
+    the front of the order. A ranking is outputs, their units, and their order."""
+    outputs, units, order = ranking
     k = leaf.masses.shape[0]
     everything = mass_up(leaf.masses, leaf.automaton)
     tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
@@ -145,14 +146,16 @@ def spoiled(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: i
 
 @kernel
 @no_type_check
-def apart_terms(pair: Any, outputs: Any, units: Any, order: Any, leaf: Any, steps: int, limits: Any, trial: Any, counts: Any) -> int:
-    """Bound failures by |F_1| + sum_j |F_j minus F_i| over outputs j, most harmful first, and an earlier i of each. Terms go to `trial`.
+def apart_terms(pair: Any, ranking: Any, leaf: Any, steps: int, limits: Any, rooms: Any) -> int:
+    """Bound failures by |F_1| + sum_j |F_j minus F_i| over outputs j, most harmful first, and an earlier i of each..
 
     What to take off is chosen by rough counts. Finer ones follow only where the rough one is more than the first output's own doubt:
     `limits` has what is right at most, everything, a bound that is known already (terms end as soon as they add up to that), and what
     is too little to matter.
     """
+    outputs, units, order = ranking
     right, everything, enough, small = limits
+    trial, counts = rooms
     k, seen = leaf.masses.shape[0], occurring(leaf)
     tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
     total = spare = 0
@@ -283,7 +286,7 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
     order = ranked(pair, outputs, units, leaf, seen)
     right = everything
     if tries.upper:
-        right = spoiled(pair, outputs, units, order, leaf, tries.steps, above)
+        right = spoiled(pair, (outputs, units, order), leaf, tries.steps, above)
     else:
         put(above, -1)
     counts = np.zeros(m + 1, np.int64)
@@ -292,7 +295,8 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
         trial = np.empty(1 + m * (6 + 3 + masses.shape[0]), np.int64)
         begin(trial)
         enough = best if tries.joint else ANY
-        total = apart_terms(pair, outputs, units, order, leaf, tries.steps, (right, everything, enough, tries.small), trial, counts)
+        limits = right, everything, enough, tries.small
+        total = apart_terms(pair, (outputs, units, order), leaf, tries.steps, limits, (trial, counts))
         if total < best or not tries.joint:
             best = total
             below[0] = before
