@@ -147,7 +147,7 @@ def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
 @kernel
 @no_type_check
 def apart_terms(pair: Any, ranking: Any, leaf: Any, steps: int, limits: Any, rooms: Any) -> int:
-    """Bound failures by |F_1| + sum_j |F_j minus F_i| over outputs j, most harmful first, and an earlier i of each..
+    """Bound failures by |F_1| + sum_j |F_j minus F_i| over outputs j, most harmful first, and an earlier i of each.
 
     What to take off is chosen by rough counts. Finer ones follow only where the rough one is more than the first output's own doubt:
     `limits` has what is right at most, everything, a bound that is known already (terms end as soon as they add up to that), and what
