@@ -29,9 +29,10 @@ class Moves(NamedTuple):
 
 def moves_of(automaton: Automaton, masses: np.ndarray) -> Moves:
     """The moves of sequences that have a mass."""
-    columns, group = np.unique(automaton.following, axis=1, return_inverse=True)
-    following = np.ascontiguousarray(columns, dtype=np.int64)
-    numbers = np.ascontiguousarray(group.reshape(-1), dtype=np.int64)
+    columns = np.ascontiguousarray(automaton.following.T, dtype=np.int64)
+    groups: dict[bytes, int] = {}
+    numbers = np.array([groups.setdefault(column.tobytes(), len(groups)) for column in columns], dtype=np.int64)
+    following = np.ascontiguousarray(np.frombuffer(b"".join(groups), dtype=np.int64).reshape(len(groups), columns.shape[1]).T)
     return Moves(numbers, following, automaton.accepting, int(automaton.first), np.ascontiguousarray(masses > 0))
 
 

@@ -21,8 +21,10 @@ from typing import Any
 from compactproofs.cores import THREADS_VARIABLE, available_cores
 from compactproofs.errors import CompactProofsError
 
-_PATIENCE = 2.0
+_PATIENCE = 1.0
 """Seconds of work before helpers are started."""
+_LOOK = 0.02
+"""Seconds between two looks whether a helper is free."""
 _SERVE = "import sys; from compactproofs.search.crew import serve; serve(int(sys.argv[1]))"
 
 
@@ -74,6 +76,7 @@ class Crew:
         self._idle: list[_Helper] = []
         self._hired: list[_Helper] | None = None
         self._started, self._lock = time.perf_counter(), Lock()
+        self._here = Lock()
 
     def __enter__(self) -> Crew:
         return self
@@ -85,19 +88,25 @@ class Crew:
             self._hired, self._idle = [], []
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method by its name, with arguments that can be sent: in a helper if one is free, else here."""
-        helper = self._free()
-        if helper is not None:
-            try:
-                done, result = helper.call(name, arguments)
-            except (OSError, EOFError, ValueError):  # it has ended
-                return getattr(self._own, name)(*arguments)
-            with self._lock:
-                self._idle.append(helper)
-            if not done:
-                raise result
-            return result
-        return getattr(self._own, name)(*arguments)
+        """Call a method by its name, with arguments that can be sent: in a helper if one is free, else here, where one call follows the
+        other: two at once would wait for the interpreter's lock and take longer together."""
+        while True:
+            helper = self._free()
+            if helper is not None:
+                try:
+                    done, result = helper.call(name, arguments)
+                except (OSError, EOFError, ValueError):  # it has ended
+                    continue
+                with self._lock:
+                    self._idle.append(helper)
+                if not done:
+                    raise result
+                return result
+            if self._here.acquire(timeout=_LOOK):
+                try:
+                    return getattr(self._own, name)(*arguments)
+                finally:
+                    self._here.release()
 
     def _free(self) -> _Helper | None:
         with self._lock, suppress(OSError, EOFError):

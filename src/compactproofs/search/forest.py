@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -104,6 +106,7 @@ class Forest:
     subjects: dict[int, Subject]
     plots: dict[Pair, Plot] = field(default_factory=dict)
     roots: dict[Pair, Node] = field(default_factory=dict)
+    _crew: Crew | None = None
 
     @classmethod
     def of(cls, network: Network, question: Question) -> Forest:
@@ -134,9 +137,18 @@ class Forest:
 
     # ------------------------------------------------------------ growing
 
-    def crew(self) -> Crew:
-        """Processes that call methods of forests like this one."""
-        return Crew(self, Forest.of, self.network, self.question)
+    @contextmanager
+    def crew(self) -> Iterator[Crew]:
+        """Processes that call methods of forests like this one; those that are there already, if some are."""
+        if self._crew is not None:
+            yield self._crew
+            return
+        with Crew(self, Forest.of, self.network, self.question) as crew:
+            self._crew = crew
+            try:
+                yield crew
+            finally:
+                self._crew = None
 
     def grow(self, pairs: Iterable[Pair], leaves: int, care: Care, budget: Budget, small: float = 0.0) -> list[Pair]:
         """Look at pairs, and split each until so many leaves have been looked at, or not more than a fraction `small` of all sequences of
@@ -176,25 +188,29 @@ class Forest:
     def _unseen(self, pair: Pair) -> Node:
         return Node.unseen(self.subjects[pair[0]].automaton, self.mass(pair), {})
 
-    def refine(self, care: Care, budget: Budget, enough: int, most: int = -1) -> None:
+    def refine(self, care: Care, budget: Budget, enough: int, most: int = -1, looks: int | None = None) -> bool:
         """Look at the leaves whose bounds are farthest apart, or split them, until not more than `enough` is undecided, or not more than
-        `most` may fail, or the time is up."""
+        `most` may fail, or so many leaves have been looked at. Returns whether one of these came before the end of the time."""
         number = count()
         undecided = [(pair, node) for pair, root in self.roots.items() for node in root.leaves() if not node.is_decided]
         waiting = [(-node.gap, next(number), pair, node) for pair, node in undecided if node.gap > 0]
         heapq.heapify(waiting)
         gap, failing = -sum(entry[0] for entry in waiting), sum(node.failing for _, node in undecided)
+        left = math.inf if looks is None else looks
         with self.crew() as crew:
-            while waiting and gap > enough and failing > most and not budget.over:
+            while waiting and gap > enough and failing > most and left > 0:
+                if budget.over:
+                    return False
                 batch = [heapq.heappop(waiting) for _ in range(min(_BATCH, len(waiting)))]
                 for (before, _, pair, node), divided in in_threads(lambda e: crew.call("improved", e[2], e[3].bare(), care), batch, budget):
                     if divided is None:
                         continue
                     gap, failing = gap + before, failing - node.failing
                     for piece in node.become(divided):
-                        gap, failing = gap + piece.gap, failing + piece.failing
+                        gap, failing, left = gap + piece.gap, failing + piece.failing, left - 1
                         if piece.gap > 0:
                             heapq.heappush(waiting, (-piece.gap, next(number), pair, piece))
+        return not budget.over
 
     def improved(self, pair: Pair, node: Node, care: Care) -> Node | None:
         """A leaf looked at; if it was before, divided."""

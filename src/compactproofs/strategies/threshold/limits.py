@@ -13,8 +13,14 @@ from compactproofs.strategies.base import Request
 def require_whole(done: int, wanted: int, budget: Budget, name: str) -> None:
     """Raise if a proof that is all or nothing has run out of time."""
     if done < wanted:
-        why = "was interrupted" if budget.stopped else f"is not finished after the {budget.used:.1f} s allowed"
-        raise InfeasibleError(f"{name} {why}: {done} of {wanted} labels are done. Allow more (--seconds), or try threshold-best.")
+        raise InfeasibleError(
+            f"{name} {out_of_time(budget)}: {done} of {wanted} labels are done. Allow more (--seconds), or try threshold-best."
+        )
+
+
+def out_of_time(budget: Budget) -> str:
+    """Why a proof ended too early."""
+    return "was interrupted" if budget.stopped else f"is not finished after the {budget.used:.1f} s allowed"
 
 
 def seconds_for_pairs(weights: Model) -> float:

@@ -25,12 +25,14 @@ from compactproofs.search.forest import Forest
 from compactproofs.search.leaves import Care
 from compactproofs.strategies.base import Bound, ProofLength, Request
 from compactproofs.strategies.brute_force import forward_pass_flops
-from compactproofs.strategies.threshold.limits import require_whole
+from compactproofs.strategies.threshold.limits import out_of_time, require_whole
 
 UNIFORM = "float64 arrays with a proven error each over the reals, integer counting"
 
 LEAVES, LEAVES_IF_LONG = 96, 24
-"""Leaves of each query and label that one pass looks at, at most: few pairs need so many, where sequences are short."""
+"""Leaves of a query and label that one pass looks at, at most; on average, where sequences are short."""
+_CLOSE = 1.5e-5
+"""Where sequences are short, one pass ends when so little of them is undecided."""
 
 _SECONDS_IF_UNLIMITED = 60.0
 _SMALL = 1e-8
@@ -68,7 +70,7 @@ def care_for(weights: Model) -> Care:
 
 
 def leaves_for(weights: Model) -> int:
-    """How many leaves of a query and label one pass looks at."""
+    """How many leaves of a query and label, or of a pool, one pass looks at."""
     return LEAVES if weights.n_ctx < _LIST_SHORT else LEAVES_IF_LONG
 
 
@@ -101,13 +103,17 @@ def pooled_pass(request: Request, name: str, pools: int) -> Bound:
 
 
 def grown(request: Request, name: str, pools: int | None) -> Bound:
-    """Look at every label with each query, or with so many pools of queries, and split each a number of times; about any network."""
+    """Look at every label with each query, or with so many pools of queries, and split each a number of times; about any network. Short
+    sequences are split where most is undecided, until little is."""
     started = time.perf_counter()
     forest = _forest(request)
     pairs = forest.pairs(pools)
-    with one_blas_thread(), kept_memory():
-        done = forest.grow(pairs, leaves_for(request.weights), care_for(request.weights), request.budget, _SMALL)
-    require_whole(len(done), len(pairs), request.budget, name)
+    care, short = care_for(request.weights), pools is None and request.weights.n_ctx < _LIST_SHORT
+    with one_blas_thread(), kept_memory(), forest.crew():
+        done = forest.grow(pairs, 1 if short else leaves_for(request.weights), care, request.budget, _SMALL)
+        require_whole(len(done), len(pairs), request.budget, name)
+        if short and not forest.refine(care, request.budget, fraction_of(request.question.total, _CLOSE), looks=LEAVES * len(pairs)):
+            raise InfeasibleError(f"{name} {out_of_time(request.budget)}. Allow more (--seconds), or try threshold-best.")
     return _bound(request, forest, started, upper=False)
 
 
@@ -139,7 +145,7 @@ def search(forest: Forest, budget: Budget, seconds: float, *, upper: bool) -> No
         return Budget(share * seconds - budget.used, budget.event)
 
     forest.begin(forest.pairs())
-    with one_blas_thread(), kept_memory():
+    with one_blas_thread(), kept_memory(), forest.crew():
         if short:
             forest.grow(forest.pairs(), 1, care, budget)
             forest.refine(care, until(_REFINING), narrow, most=few)
