@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -24,6 +25,22 @@ class Worker:
 
     def end(self):
         os._exit(1)
+
+
+class Watched:
+    """How many calls are under way."""
+
+    def __init__(self):
+        self.under_way = 0
+
+    def work(self):
+        self.under_way += 1
+        most = self.under_way
+        for _ in range(2000):
+            most = max(most, self.under_way)
+            time.sleep(0)
+        self.under_way -= 1
+        return most
 
 
 @pytest.fixture
@@ -83,3 +100,19 @@ def test_what_cannot_be_sent_is_done_here(monkeypatch):
     monkeypatch.setattr(crew_module, "available_cores", lambda: 2)
     with Crew(Worker(1), Worker, lambda: 1) as crew:
         assert crew.call("add", 1) == (2, os.getpid()) and crew._hired == []
+
+
+def test_one_call_at_a_time_is_done_here(monkeypatch):
+    """Two threads of one process would wait for the interpreter's lock."""
+    monkeypatch.setattr(crew_module, "available_cores", lambda: 1)
+    with Crew(Watched(), Watched) as crew, ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(lambda _: crew.call("work"), range(16))) == 1
+
+
+def test_an_error_here_frees_the_place(monkeypatch):
+    monkeypatch.setattr(crew_module, "available_cores", lambda: 1)
+    with Crew(Worker(1), Worker, 1) as crew:
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="refused"):
+                crew.call("refuse")
+        assert crew.call("add", 1) == (2, os.getpid())
