@@ -27,7 +27,7 @@ def small_model(tmp_path):
 
 def test_help_lists_the_verbs():
     text = run("--help").stdout
-    for verb in ("demo", "prove", "check", "accuracy", "interpret", "report", "strategies", "sweep", "train"):
+    for verb in ("demo", "prove", "check", "accuracy", "interpret", "report", "strategies", "sweep", "tasks", "train"):
         assert verb in text and "Usage" in inside(verb, "--help").stdout
     assert run("--version").stdout == f"compactproofs {cp.__version__}\n"
 
@@ -150,6 +150,14 @@ def test_prove_alone_runs_the_portfolio_and_upper_gives_an_interval():
 def test_a_strategy_can_be_named_with_its_choices():
     (proof,) = json.loads(done("prove", "max-of-4", "--strategy", "subcubic/max_diff_exact/svd/envelope", "--json", "-").stdout)
     assert proof["parameters"]["attention_error"] == "svd" and proof["variant"] == "repaired" and 0.5 < proof["lower"] < 1
+
+
+def test_tasks_lists_what_task_knows():
+    rows = json.loads(inside("tasks", "--json", "-").stdout)
+    assert [row["task"] for row in rows][:3] == ["max", "sign-of-sum[:offset]", "min"]
+    text = inside("tasks").stdout
+    assert "kth-largest:N" in text and "the N. largest token, copies counted" in text
+    assert "known tasks: max, sign-of-sum[:offset], min" in refused("prove", "max-of-4", "--task", "maximum")
 
 
 def test_strategies_json():

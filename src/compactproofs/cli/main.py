@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, strategies, sweep, train
+from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, strategies, sweep, tasks, train
 from compactproofs.cli.compiling import prepared_for_compiling
 from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError
@@ -48,6 +48,7 @@ app.command("accuracy")(accuracy.accuracy)
 app.command("check")(check.check)
 app.command("interpret")(interpret.interpret)
 app.command("strategies")(strategies.strategies)
+app.command("tasks")(tasks.tasks)
 app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("sweep")(sweep.sweep)

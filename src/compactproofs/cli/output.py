@@ -55,7 +55,10 @@ SuffixOption = Annotated[
     typer.Option("--suffix", metavar="T,...", help="Fixed tokens after the input, such as '='; the answer is read at the last of them."),
 ]
 
-TaskOption = Annotated[str, typer.Option("--task", metavar="SPEC", help="What the right output is. Known: max, sign-of-sum[:offset].")]
+TaskOption = Annotated[
+    str,
+    typer.Option("--task", metavar="SPEC", help="What the right output is: max, min, sum-mod:7, ... ('compactproofs tasks' lists them)."),
+]
 
 
 def tokens_of(option: str, text: str | None) -> tuple[int, ...]:

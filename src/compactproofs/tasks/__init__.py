@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from compactproofs.errors import ModelError, TaskError
 from compactproofs.model.kinds import Model
@@ -10,10 +11,24 @@ from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
+from compactproofs.tasks.named import KINDS, NamedTask
+from compactproofs.tasks.rules import Rule, explored
 from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
 from compactproofs.tasks.sign_of_sum import SignOfSum
 
-__all__ = ["KNOWN", "AbstractTask", "Framed", "LabellingAutomaton", "MaxOfK", "SignOfSum", "check_fits", "task_for"]
+__all__ = [
+    "KNOWN",
+    "AbstractTask",
+    "Framed",
+    "LabellingAutomaton",
+    "MaxOfK",
+    "NamedTask",
+    "Rule",
+    "SignOfSum",
+    "check_fits",
+    "explored",
+    "task_for",
+]
 
 
 def _max(n_ctx: int, d_vocab: int, argument: str | None) -> AbstractTask:
@@ -22,11 +37,22 @@ def _max(n_ctx: int, d_vocab: int, argument: str | None) -> AbstractTask:
     return MaxOfK(n_ctx, d_vocab)
 
 
-_TASKS: dict[str, Callable[[int, int, str | None], AbstractTask]] = {"max": _max, SIGN_OF_SUM: SignOfSum.from_text}
+_TASKS: dict[str, Callable[[int, int, str | None], AbstractTask]] = {
+    "max": _max,
+    SIGN_OF_SUM: SignOfSum.from_text,
+    **{name: partial(NamedTask.from_text, name) for name in KINDS},
+}
 """By name: the task of so many tokens, of a vocabulary, with what stands behind a colon."""
 
-KNOWN = ("max", f"{SIGN_OF_SUM}[:offset]")
+KNOWN = ("max", f"{SIGN_OF_SUM}[:offset]", *(kind.usage for kind in KINDS.values()))
 """What `--task` and `task_for` understand."""
+
+
+def library() -> dict[str, str]:
+    """Every task that has a name: how it is written, and what the right output is."""
+    own = {KNOWN[0]: "the largest token", KNOWN[1]: "0, 1 or 2 for a negative, zero or positive sum, token t counted as t - offset"}
+    return own | {kind.usage: kind.title.format(*kind.parameters, middle="d_vocab / 2") for kind in KINDS.values()}
+
 
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 

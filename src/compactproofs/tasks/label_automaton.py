@@ -46,9 +46,9 @@ def minimal_automaton(transitions: np.ndarray, labels: np.ndarray, start: int, l
     reachable = _closure(start, transitions)
     group = (labels == label).astype(np.int64)
     while True:
-        signature = np.column_stack([group, group[transitions]])
-        _, refined = np.unique(signature, axis=0, return_inverse=True)
-        refined = refined.reshape(-1)
+        number_of: dict[bytes, int] = {}
+        signatures = np.ascontiguousarray(np.column_stack([group, group[transitions]]))
+        refined = np.array([number_of.setdefault(signature.tobytes(), len(number_of)) for signature in signatures])
         if refined.max() == group.max():
             break
         group = refined

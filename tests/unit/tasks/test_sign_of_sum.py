@@ -8,9 +8,8 @@ import pytest
 
 import compactproofs as cp
 from blocks import tiny_block
-from compactproofs.cli.output import TaskOption
 from compactproofs.errors import TaskError
-from compactproofs.tasks import KNOWN, Framed, MaxOfK, SignOfSum, task_for
+from compactproofs.tasks import Framed, MaxOfK, SignOfSum, task_for
 from compactproofs.tasks.question import Question
 from models import random_weights
 
@@ -101,11 +100,6 @@ def test_what_no_offset_or_size_can_be():
         SignOfSum(30, 20000).automaton  # noqa: B018
     with pytest.raises(TaskError, match="has a label 2, but the model has only d_vocab_out=2 outputs"):
         task_for(random_weights(0, d_vocab_out=2), "sign-of-sum")
-
-
-def test_the_help_lists_every_task():
-    (option,) = TaskOption.__metadata__
-    assert f"Known: {', '.join(KNOWN)}." in option.help
 
 
 def test_shorter_sequences():
