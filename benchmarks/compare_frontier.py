@@ -142,6 +142,7 @@ def lines(rows):
 def figure(rows):
     """One panel for each configuration."""
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     plt.rcParams["svg.hashsalt"] = "frontier"
     configs = [config for config in SIZES if ours(rows, config)]
@@ -151,6 +152,7 @@ def figure(rows):
         axis.scatter([flops for _, _, flops in groups], [bound for _, bound, _ in groups], marker="x", color="C1", label="published groups")
         axis.plot([each.flops for each in known], [each.bound for each in known], "o-", color="C0", label="ours")
         axis.set(xscale="log", ylim=(0, 1.03), title=config, xlabel="FLOPs")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("accuracy proved, mean")
     axes[0][0].legend(loc="lower right")
