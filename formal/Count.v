@@ -388,7 +388,7 @@ Proof.
     assert (0 <= zsum (weigh (fun _ _ => up (most L) e)) l). { apply zsum_nonneg. intros [[x y] n] Hin. destruct (G _ (or_intror Hin)). simpl in *. nia. }
     destruct Hg as [->|Hg].
     + destruct (G _ (or_introl eq_refl)) as [G1 _]. destruct g as [[x y] n]. simpl in *. nia.
-    + specialize (IH Hg (fun g' H' => G g' (or_intror H'))). destruct (G _ (or_introl eq_refl)) as [G1 _]. destruct a as [[x y] n]. simpl in *. nia.
+    + specialize (IH (fun g' H' => G g' (or_intror H')) Hg). destruct (G _ (or_introl eq_refl)) as [G1 _]. destruct a as [[x y] n]. simpl in *. nia.
   - lia.
   - lia.
   - split; [|split]; cbn [fst snd]; [|intros z; change (to_Z 0) with 0; lia|change (to_Z 0) with 0; lia].

@@ -25,18 +25,18 @@ Definition logit (x : list nat) (o : nat) := sumx (fun i t => A (query x) i t * 
 (** The label wins: a tie is wrong. *)
 Definition wins (outputs : nat) (m : nat) (x : list nat) := forall o, (o < outputs)%nat -> o <> m -> logit x o < logit x m.
 Definition G (q m o i t : nat) := A q i t * (B q o i t - B q m i t).
-Definition S (x : list nat) (m o : nat) := sumx (G (query x) m o) 0 x.
+Definition Sum (x : list nat) (m o : nat) := sumx (G (query x) m o) 0 x.
 
 (** Theorem 1: the threshold identity. *)
-Theorem threshold x m o : x <> [] -> (logit x o < logit x m <-> S x m o < 0).
+Theorem threshold x m o : x <> [] -> (logit x o < logit x m <-> Sum x m o < 0).
 Proof.
-  intros Hx. unfold logit, S. set (q := query x). pose proof (sumx_pos (A q) x (A_pos q) Hx 0) as HZ. set (Z := sumx (A q) 0 x) in *.
+  intros Hx. unfold logit, Sum. set (q := query x). pose proof (sumx_pos (A q) x (A_pos q) Hx 0) as HZ. set (Z := sumx (A q) 0 x) in *.
   set (a := sumx (fun i t => A q i t * B q o i t) 0 x). set (b := sumx (fun i t => A q i t * B q m i t) 0 x).
   replace (sumx (G q m o) 0 x) with (a - b).
   - assert (E : a / Z - b / Z = (a - b) * / Z) by (field; lra). pose proof (Rinv_0_lt_compat Z HZ). split; intros H'; nra.
   - unfold a, b. replace (sumx (G q m o) 0 x) with (1 * a + (-1) * b); [unfold a, b; ring|]. unfold a, b. rewrite <- sumx_lin. apply sumx_ext. intros. unfold G. ring.
 Qed.
-Corollary wins_iff outputs m x : x <> [] -> (wins outputs m x <-> forall o, (o < outputs)%nat -> o <> m -> S x m o < 0).
+Corollary wins_iff outputs m x : x <> [] -> (wins outputs m x <-> forall o, (o < outputs)%nat -> o <> m -> Sum x m o < 0).
 Proof. intros Hx. split; intros H o Ho Hne; apply threshold; auto; apply H; auto. Qed.
 (** Comparisons of real numbers are decidable, classically. *)
 Definition winsb (outputs m : nat) (x : list nat) : bool :=
