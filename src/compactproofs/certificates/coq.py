@@ -6,7 +6,6 @@ is not trusted: a mistake here gives another theorem, which is printed, or none.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -133,9 +132,7 @@ def translate(certificate: Json, network: checker.Network) -> str:
         following = (_list(number[z] for z in question["task"]["following"][s]) for s in order)
         task = f"Build_task {_list(following)} {_list(question['task']['labels'][s] for s in order)}"
     masses = f"uniform {v} {k}" if question["masses"] is None else _list(map(_list, question["masses"]), "%Z")
-    moved = {
-        name: checker.Exact([factors[name]["entries"]], factors[name]["scale"]) for name in ("centre", "mu")
-    }
+    moved = {name: checker.Exact([factors[name]["entries"]], factors[name]["scale"]) for name in ("centre", "mu")}
     claim = certificate["claim"]["correct_at_least"]
     lines = [
         "From Coq Require Import ZArith List.",
@@ -185,7 +182,9 @@ def run(text: str, seconds: float | None = None) -> Proved:
     found = re.search(r"^Theorem accuracy : (.*)\.$", text, re.MULTILINE)
     theorem = found.group(1) if found else ""
     _, _, axioms = done.stdout.partition("Axioms:\n")
-    names = tuple(sorted({line.split(" ")[0].rstrip(":") for line in axioms.splitlines() if line and not line[0].isspace() and line[0] != ":"}))
+    names = tuple(
+        sorted({line.split(" ")[0].rstrip(":") for line in axioms.splitlines() if line and not line[0].isspace() and line[0] != ":"})
+    )
     return Proved(done.returncode == 0, theorem, names, elapsed, done.stderr.strip())
 
 
@@ -194,5 +193,10 @@ def check_coq(certificate: bytes, network: checker.Network) -> Proved:
     read = checker.parse(certificate, "the certificate")
     if not isinstance(read, dict) or read.get("version") != checker.VERSION or "positions" in read:
         raise CoqError(f"not a certificate of version {checker.VERSION} about one position")
-    checker.check_model(read["model"], network)
-    return run(translate(json.loads(json.dumps(read)), network))
+    try:
+        checker.check_model(read["model"], network)
+        return run(translate(read, network))
+    except checker.RejectedError as error:
+        return Proved(False, "", (), 0.0, str(error))
+    except (checker.MalformedError, KeyError, TypeError, ValueError) as error:
+        raise CoqError(f"the certificate is malformed: {error!s:.200}") from None
