@@ -1,7 +1,7 @@
 """Certificates for Coq: a certificate and its model as a file whose theorem the kernel of Coq checks.
 
-The theorem is `CompactProofs.Checker.check_sound` (formal/): about the transformer over the reals, from the weights themselves. This translation
-is not trusted: a mistake here gives another theorem, which is printed, or none.
+The theorem is `CompactProofs.Checker.check_sound` (formal/): about the transformer over the reals, from the weights themselves. This
+translation is no step of the proof; but the theorem is about the numbers that it writes.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def run(text: str, seconds: float | None = None) -> Proved:
         path.write_text(text)
         started = time.perf_counter()
         command = ["coqc", "-q", "-Q", str(place), "CompactProofs", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds, cwd=folder)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds, cwd=folder)  # noqa: S603
         elapsed = time.perf_counter() - started
     found = re.search(r"^Theorem accuracy : (.*)\.$", text, re.MULTILINE)
     theorem = found.group(1) if found else ""
