@@ -6,7 +6,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-long test-slow warm check docs bench zoo transformer-lens install clean
+COQ_PACKAGES := coq libcoq-interval libcoq-flocq libcoq-coquelicot libcoq-mathcomp-ssreflect
+
+.PHONY: formal formal-slow demo test test-long test-slow warm check docs bench zoo transformer-lens install clean
 
 demo: .venv/.core          ## a tour on bundled models, without torch
 	$(BIN)/compactproofs demo
@@ -29,6 +31,13 @@ check: .venv/.dev docs     ## lint, format, types, import contracts, strict docu
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+formal:                    ## compile the theory in formal/; needs Coq
+	@command -v coqc > /dev/null || { echo "coqc was not found; on Debian: apt-get install $(COQ_PACKAGES)" >&2; exit 1; }
+	$(MAKE) -C formal
+
+formal-slow: formal        ## have coqchk look at the compiled theory again
+	$(MAKE) -C formal coqchk
 
 docs: .venv/.dev           ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -31,6 +31,9 @@ def check(
     work: Annotated[
         int | None, typer.Option("--work", min=1, metavar="N", help="Units of work that the check may take; by default about a minute.")
     ] = None,
+    coq: Annotated[
+        bool, typer.Option("--coq", help="Have the kernel of Coq check the lower bound of a factored certificate; needs Coq and formal/.")
+    ] = False,
     json_path: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -40,6 +43,8 @@ def check(
     'python -m compactproofs.checker CERT MODEL.safetensors' does the same with the Python standard library alone.
     """
     output = Output(json_path, force=force, inputs=inputs_of(certificate, model))
+    if coq:
+        _check_coq(output, certificate, model, n_heads, normalization, n_ctx)
     from compactproofs.certificates.checking import check as check_file
 
     started = time.perf_counter()
@@ -62,6 +67,30 @@ def check(
         }
     )
     raise typer.Exit(checked.verdict.value)
+
+
+def _check_coq(output: Output, certificate: str, model: str, n_heads: int | None, normalization: str | None, n_ctx: int | None) -> NoReturn:
+    """The verdict of Coq's kernel, the theorem that it checked and the axioms that this rests on."""
+    from compactproofs.certificates.checking import network
+    from compactproofs.certificates.coq import check_coq
+    from compactproofs.checker import read_bytes
+    from compactproofs.model.zoo import resolve
+
+    weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
+    proved = check_coq(read_bytes(certificate, "certificate"), network(weights))
+    verdict = "accepted" if proved.accepted else "rejected"
+    output.say(f"{verdict} by the kernel of Coq: {proved.theorem} ({proved.seconds:.1f} s)")
+    output.say(f"axioms: {', '.join(proved.assumptions)}" if proved.accepted else proved.message)
+    output.result(
+        {
+            "verdict": verdict,
+            "theorem": proved.theorem,
+            "axioms": list(proved.assumptions),
+            "message": proved.message,
+            "seconds": proved.seconds,
+        }
+    )
+    raise typer.Exit(0 if proved.accepted else 1)
 
 
 def _position(checked: Checked) -> dict[str, str | int | None]:
