@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import compactproofs as cp
+from command import inside, run
 from compactproofs.certificates import coq
 from compactproofs.certificates.checking import network
 
@@ -80,3 +81,21 @@ def test_the_kernel_rejects_other_weights(certified):
     other = weights._replace(tensors={**weights.tensors, "W_U": (shape, data[4:] + data[:4])})
     assert not coq.run(coq.translate(certificate, other)).accepted
     assert not coq.check_coq(json.dumps(certificate).encode(), other).accepted  # its SHA-256 differs
+
+
+@needs_coq
+@pytest.mark.long
+def test_the_verb(certified, tmp_path):
+    place = tmp_path / "max4.cert.json"
+    place.write_text(json.dumps(certified[0]))
+    found = json.loads(run("check", "--coq", place, "max-of-4", "--json", "-").stdout)
+    assert found["verdict"] == "accepted" and found["axioms"] == (HERE / "axioms.txt").read_text().split()
+
+
+def test_the_verb_says_what_is_wrong_before_coq_is_asked(certified, tmp_path):
+    assert inside("check", "--coq", tmp_path / "nothing.json", "max-of-4").returncode == 2
+    changed = copy.deepcopy(certified[0])
+    count_plus_one(changed)
+    place = tmp_path / "more.cert.json"
+    place.write_text(json.dumps(changed))
+    assert inside("check", "--coq", place, "max-of-4").returncode == 1

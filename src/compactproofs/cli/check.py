@@ -40,16 +40,17 @@ def check(
     """Check a certificate against a model, with the stand-alone checker: exact integers, nothing in the certificate is trusted.
 
     Exit code 0: accepted, 1: rejected, 2: malformed, 3: internal error. On a machine without this package's dependencies,
-    'python -m compactproofs.checker CERT MODEL.safetensors' does the same with the Python standard library alone.
+    'python -m compactproofs.checker CERT MODEL.safetensors' does the same with the Python standard library alone. With --coq the kernel of
+    Coq looks at it too, and its verdict stands.
     """
     output = Output(json_path, force=force, inputs=inputs_of(certificate, model))
-    if coq:
-        _check_coq(output, certificate, model, n_heads, normalization, n_ctx)
     from compactproofs.certificates.checking import check as check_file
 
     started = time.perf_counter()
     checked = check_file(certificate, model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx, work=work)
     elapsed = time.perf_counter() - started
+    if coq and checked.accepted:
+        _check_coq(output, certificate, model, n_heads, normalization, n_ctx)
     output.say(f"{checked.verdict.name.lower().replace('_', ' ')}: {checked.reason} ({elapsed:.2f} s)")
     output.assumptions(checked.assumptions)
     output.result(
@@ -70,7 +71,7 @@ def check(
 
 
 def _check_coq(output: Output, certificate: str, model: str, n_heads: int | None, normalization: str | None, n_ctx: int | None) -> NoReturn:
-    """The verdict of Coq's kernel, the theorem that it checked and the axioms that this rests on."""
+    """The verdict of Coq's kernel on a certificate that the checker accepts, the theorem and the axioms that it rests on."""
     from compactproofs.certificates.checking import network
     from compactproofs.certificates.coq import check_coq
     from compactproofs.checker import read_bytes

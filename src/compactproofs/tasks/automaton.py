@@ -56,6 +56,7 @@ class LabellingAutomaton:
 
     def label(self, tokens: Int[np.ndarray, "batch n_ctx"]) -> Int[np.ndarray, "batch"]:
         """The right output of each sequence (one per row)."""
+        tokens = np.asarray(tokens)
         state = np.full(len(tokens), self.start, dtype=np.int64)
         for position in range(tokens.shape[1]):
             state = self.transitions[state, tokens[:, position]]
