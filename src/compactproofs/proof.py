@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from compactproofs.arrays.rounding import round_down, round_up
@@ -18,10 +19,8 @@ from compactproofs.version import __version__
 if TYPE_CHECKING:
     from compactproofs.certificates.certificate import Certificate
 
-"""Why there is none."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proof:
     """A theorem about one model, or the reason why there is none."""
 
@@ -75,6 +74,29 @@ class Proof:
     def upper(self) -> float | None:
         """Proven upper bound on accuracy, rounded up."""
         return None if self.correct_at_most is None else round_up(Fraction(self.correct_at_most, self.total))
+
+    def __repr__(self) -> str:
+        """One line: what was proven, and what it took."""
+        if self.status == "infeasible":
+            return f"Proof({self.label}: infeasible, {self.reason})"
+        most = "" if self.upper is None else f" <= {self.upper:.8f}"
+        return f"Proof({self.label}: {self.lower:.8f} <= accuracy{most}, {self.status}, {self.flops:.2e} FLOPs, {self.seconds:.2f} s)"
+
+    def _repr_html_(self) -> str:
+        """The theorem and its figures, for notebooks."""
+        rows = {
+            "strategy": self.label,
+            "status": self.status,
+            "accuracy, at least": "-" if self.status == "infeasible" else f"{self.lower:.8f}",
+            "accuracy, at most": "not asked for" if self.upper is None else f"{self.upper:.8f}",
+            "FLOPs": f"{self.flops:.3g}",
+            "unexplained dimensions": f"{self.unexplained_dimensions:,}",
+            "seconds": f"{self.seconds:.2f}",
+        }
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(k)}</th><td style='text-align:left'>{escape(v)}</td></tr>" for k, v in rows.items()
+        )
+        return f"<p>{escape(self.reason or self.theorem)}</p><table>{cells}</table>"
 
     @property
     def flops(self) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, strategies, sweep, tasks, train
+from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, show, strategies, sweep, tasks, train
 from compactproofs.cli.compiling import prepared_for_compiling
 from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError
@@ -23,7 +23,6 @@ app = typer.Typer(
     name="compactproofs",
     help="Prove how often a small transformer is right. Weights in, theorem out, checkable by anyone.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -46,6 +45,7 @@ app.command("demo")(demo.demo)
 app.command("prove")(prove.prove)
 app.command("accuracy")(accuracy.accuracy)
 app.command("check")(check.check)
+app.command("show")(show.show)
 app.command("interpret")(interpret.interpret)
 app.command("strategies")(strategies.strategies)
 app.command("tasks")(tasks.tasks)

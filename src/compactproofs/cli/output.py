@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -181,13 +182,13 @@ def brief_integer(value: int) -> str:
 
 
 @contextmanager
-def progress_bar(title: str, unit: str | None = None) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error if that is a terminal; yields the callback that moves it, or None.
+def progress_bar(title: str, unit: str | None = None) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error if that is a terminal, else a line every few seconds; yields the callback that moves it.
 
     With a `unit` such as models it shows how many are done and how fast.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield _lines(title)
         return
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -210,6 +211,25 @@ def progress_bar(title: str, unit: str | None = None) -> Iterator[Callable[[int,
                 bar.update(task, rate=rate_in_words(bar.tasks[0].speed, unit))
 
         yield move
+
+
+_LINE_EVERY = 5.0
+"""Seconds"""
+
+
+def _lines(title: str) -> Callable[[int, int], None]:
+    """Progress where there is no terminal: a line every few seconds, none for what is quick. The clock starts with the first news."""
+    said: list[float] = []
+
+    def move(done: int, total: int) -> None:
+        now = time.monotonic()
+        if not said:
+            said.extend((now, now))
+        elif now >= said[1] + _LINE_EVERY:
+            said[1] = now
+            note(f"{title}: {100 * done // max(total, 1)} %, {now - said[0]:.0f} s")
+
+    return move
 
 
 def rate_in_words(speed: float | None, unit: str) -> str:

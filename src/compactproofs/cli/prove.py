@@ -33,6 +33,7 @@ from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
+    from compactproofs.certificates.certificate import Certificate
     from compactproofs.model.kinds import Model
     from compactproofs.proof import Proof
     from compactproofs.strategies.base import AbstractStrategy
@@ -190,7 +191,7 @@ def _write(output: Output, proofs: list[Proof], place: Destination | Places, sem
         place = place[proof.label]
     place.write(certificate.data)
     at_least = certificate.correct_at_least
-    share = f"at least {at_least} of {certificate.total} sequences ({at_least / certificate.total:.6f})"
+    share = _in_words(certificate)
     if certificate.positions:
         share = f"{len(certificate.positions)} positions, at the weakest {share}"
     output.say(f"certificate {place.path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
@@ -204,6 +205,16 @@ def _write(output: Output, proofs: list[Proof], place: Destination | Places, sem
         "correct_at_least": str(at_least),
         "correct_at_most": None if most is None else str(most),
     }
+
+
+def _in_words(certificate: Certificate) -> str:
+    """What a certificate claims, both bounds if it has both."""
+    least, most, total = certificate.correct_at_least, certificate.correct_at_most, certificate.total
+    if most is None:
+        return f"at least {least} of {total} sequences ({least / total:.6f}), no upper bound"
+    if most == least:
+        return f"exactly {least} of {total} sequences ({least / total:.6f})"
+    return f"at least {least} and at most {most} of {total} sequences ({least / total:.6f} to {most / total:.6f})"
 
 
 def _chosen(names: list[str], every: bool, family: str | None, variant: str | None, max_flops: float | None) -> list[AbstractStrategy]:

@@ -9,6 +9,7 @@ from compactproofs.errors import ModelError
 from compactproofs.model.files import load, training_record
 from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
+from compactproofs.text import did_you_mean
 
 _FOLDER = Path(__file__).parent / "zoo_data"
 
@@ -55,12 +56,15 @@ def resolve(model: str, *, n_heads: int | None = None, normalization: str | None
     if model in ZOO_NAMES:
         return load(zoo_path(model), n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     if not Path(model).suffix and len(model) < 200 and not Path(model).exists():
-        raise ModelError(f"no bundled model and no file is called {model!r}. Bundled models: {', '.join(ZOO_NAMES)}")
+        close = did_you_mean(model, ZOO_NAMES)
+        raise ModelError(f"no bundled model and no file is called {model!r}{close or '.'} Bundled models: {', '.join(ZOO_NAMES)}")
     return load(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
 
 
 def zoo_path(name: str) -> Path:
     """The file of a bundled model."""
     if name not in ZOO_NAMES:
-        raise ModelError(f"no bundled model is called {name!r}. Bundled models: {', '.join(ZOO_NAMES)}")
+        raise ModelError(
+            f"no bundled model is called {name!r}{did_you_mean(name, ZOO_NAMES) or '.'} Bundled models: {', '.join(ZOO_NAMES)}"
+        )
     return _FOLDER / f"{name}.safetensors"

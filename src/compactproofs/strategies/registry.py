@@ -27,6 +27,7 @@ from compactproofs.strategies.threshold import (
     ThresholdQuadraticPooled,
     ThresholdQuartic,
 )
+from compactproofs.text import did_you_mean
 
 BUILT_IN: tuple[type[AbstractStrategy], ...] = (
     BruteForce,
@@ -108,7 +109,8 @@ def strategy(name: str, **parameters: Any) -> AbstractStrategy:
                 return cls(*choices, **parameters)
             except TypeError as error:
                 raise StrategyError(f"strategy {name!r} does not take these parameters: {error}") from None
-    raise StrategyError(f"unknown strategy {name!r}; known strategies: {', '.join(cls.name for cls in BUILT_IN)}")
+    names = [cls.name for cls in BUILT_IN]
+    raise StrategyError(f"unknown strategy {name!r}{did_you_mean(name, names) or ';'} known strategies: {', '.join(names)}")
 
 
 def named_strategies(names: Sequence[str], variant: str = "repaired") -> list[AbstractStrategy]:

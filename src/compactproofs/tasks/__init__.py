@@ -15,6 +15,7 @@ from compactproofs.tasks.named import KINDS, NamedTask
 from compactproofs.tasks.rules import Rule, explored
 from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
 from compactproofs.tasks.sign_of_sum import SignOfSum
+from compactproofs.text import did_you_mean
 
 __all__ = [
     "KNOWN",
@@ -63,7 +64,7 @@ def task_for(weights: Model, spec: str = "max", *, prefix: Sequence[int] = (), s
     require_weights(weights)
     name, colon, argument = spec.partition(":")
     if name not in _TASKS:
-        raise TaskError(f"unknown task {spec!r:.60}; known tasks: {', '.join(KNOWN)}")
+        raise TaskError(f"unknown task {spec!r:.60}{did_you_mean(name, _TASKS) or ';'} known tasks: {', '.join(KNOWN)}")
     free = weights.n_ctx - len(prefix) - len(suffix)
     if free < 1:
         raise TaskError(f"{len(prefix) + len(suffix)} fixed tokens leave no place among the model's n_ctx={weights.n_ctx} positions")
