@@ -1,7 +1,9 @@
 """Every Python block in the README and the documentation runs, in order, page by page (blocks marked `notest` excepted)."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,20 @@ def test_no_machine_paths_or_hosts_in_tracked_text():
     forbidden = re.compile(r"/(home|root|work|tmp)/[a-z.]|pypi\.org|deb\.debian\.org|registry\.npmjs")
     for path in [*ROOT.glob("*.md"), *ROOT.glob("*.toml"), *(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]:
         assert not forbidden.search(path.read_text()), path
+
+
+@pytest.mark.long
+def test_the_readmes_lines_run_as_printed(tmp_path):
+    """In an empty folder, in order: each line may use what an earlier one wrote."""
+    (block,) = [
+        b for b in re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL) if "prove" in b
+    ]
+    lines = block.splitlines()
+    assert len(lines) == 5 and all(line.startswith("compactproofs ") for line in lines)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for line in lines:
+        result = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, (line, result.stderr)
+    assert (tmp_path / "report.html").exists() and "accepted" in subprocess.run(
+        ["sh", "-c", lines[3]], cwd=tmp_path, env=environment, capture_output=True, text=True
+    ).stdout
