@@ -264,7 +264,7 @@ def test_the_kernel_rejects_other_weights(which, request):
 
 def committed_axioms():
     """The axioms of each main theorem: its name on a line, and the axioms indented below, or those of another theorem."""
-    found = {}
+    found, name = {}, ""
     for line in (HERE / "axioms.txt").read_text().splitlines():
         if line.startswith("  as "):
             found[name] = found[line.removeprefix("  as ")]

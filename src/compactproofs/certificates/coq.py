@@ -200,7 +200,8 @@ def translate(certificate: Json, network: checker.Network) -> str:
     upper = "None" if most is None else f"(Some {most}%Z)"
     mass = f"right_mass the_network {v} the_task the_masses"
     lines = [
-        "From Coq Require Import ZArith List Uint63.",
+        "From Coq Require Import ZArith List.",
+        "From Coq Require Uint63.",
         "From CompactProofs Require Import Words Automaton Count Model Statement Enclosure Harms Leaves Pools Pairs Checker.",
         "Import ListNotations.",
         "Local Open Scope nat_scope.",
@@ -210,8 +211,12 @@ def translate(certificate: Json, network: checker.Network) -> str:
         *(f"Definition the_{name} : tensor := {_tensor(moved[name])}." for name in moved),
         f"Definition the_task : task := {_task(question['task'], v)}.",
         f"Definition the_masses : list (list Z) := {masses}.",
+        "Module Parts.",  # what is imported here is not imported outside, where axioms are to have their long names
+        "Import Uint63.",
         *_groups(certificate, "lower", v, read),
         *_groups(certificate, "upper", v, read),
+        "End Parts.",
+        "Import Parts.",
         f"Theorem accuracy : ({least} <= {mass}{'' if most is None else f' <= {most}'})%Z.",
         "Proof.",
         f"  assert (H : check the_network {v} the_task the_masses the_centre the_mu {least} {upper} lower upper = true).",
