@@ -105,7 +105,7 @@ Fixpoint backward (rs : list (Z * Z)) : list (Z * Z) :=
 Definition windows (rows : list row) (start : Z) : list window :=
   let rs := map ends rows in
   map (fun p => let '((least, greatest), (a, b)) := p in
-    let l := Z.max least (- b - 1) in (l, Z.to_nat (Z.min greatest (- a) - l + 1))) (combine (forward start start rs) (backward rs)).
+    let l := Z.max least (Z.min greatest (- b - 1)) in (l, Z.to_nat (Z.min greatest (- a) - l + 1))) (combine (forward start start rs) (backward rs)).
 Definition count_up (rows : list row) (Ms : list (list Z)) (start : Z) : option Z := count_in rows Ms (windows rows start) start.
 
 (** * The truth *)
@@ -297,8 +297,6 @@ Qed.
 Hypothesis HA : closed A = true.
 Definition fine (rows : list row) (Ms : list (list Z)) (L : level) := 0 < scale L /\ 1 <= most L < small /\ length (tabs L) = states A /\
   forall s, (s < states A)%nat -> above (cnt rows Ms s) (lo L) (scale L) (most L) (nth s (tabs L) ([], 0%uint63)).
-Lemma nth_map_seq {X} (f : nat -> X) n i d : (i < n)%nat -> nth i (map f (seq 0 n)) d = f i.
-Proof. intros H. rewrite (nth_indep _ d (f O)) by (rewrite map_length, seq_length; auto). rewrite map_nth, seq_nth; auto. Qed.
 Lemma fine_last : fine [] [] last_level.
 Proof.
   assert (E : forall s z, cnt [] [] s z = one (final A s && (0 <=? z))) by (intros; unfold cnt, counted, reaches; cbn; rewrite Z.add_0_r; reflexivity).

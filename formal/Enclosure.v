@@ -3,7 +3,7 @@
 From Coq Require Import Floats Uint63.
 From Coq Require Import Reals Lra Lia List ZArith Bool Arith.
 From Interval Require Import Primitive_ops Float_full Interval Xreal Basic.
-From CompactProofs Require Import Model.
+From CompactProofs Require Import Model Statement.
 Import ListNotations.
 Module F := PrimitiveFloat. Module I := FloatIntervalFull F.
 Local Open Scope R_scope.
@@ -30,9 +30,21 @@ Proof.
   - injection K as ->. lra.
   - apply K.
 Qed.
+Definition negative (i : I.type) := match I.sign_strict i with Xlt => true | _ => false end.
+Lemma negative_ok i r : negative i = true -> ct i r -> r < 0.
+Proof. unfold negative, ct. intros H C. pose proof (I.sign_strict_correct i) as K. destruct (I.sign_strict i); try discriminate. apply (K _ C). Qed.
+Definition nonnegative (i : I.type) := match I.sign_large i with Xgt | Xeq => true | _ => false end.
+Lemma nonnegative_ok i r : nonnegative i = true -> ct i r -> 0 <= r.
+Proof.
+  unfold nonnegative, ct. intros H C. pose proof (I.sign_large_correct i) as K. destruct (I.sign_large i); try discriminate; specialize (K _ C).
+  - injection K as ->. lra.
+  - apply K.
+Qed.
+Lemma ct_neg a x : ct a x -> ct (I.neg a) (- x). Proof. intros H. exact (I.neg_correct a (Xreal x) H). Qed.
 (** An upper bound: some number of the interval is at least [r]. *)
 Definition ub (i : I.type) (r : R) := exists u, r <= u /\ ct i u.
 Lemma ub_ct i r : ct i r -> ub i r. Proof. intros H. exists r. split; [lra|exact H]. Qed.
+Lemma ub_negative i r : negative i = true -> ub i r -> r < 0. Proof. intros H (u & Hu & C). pose proof (negative_ok i u H C). lra. Qed.
 Lemma ub_nai r : ub nai r. Proof. apply ub_ct, ct_nai. Qed.
 Lemma ub_add a b x y : ub a x -> ub b y -> ub (I.add prec a b) (x + y).
 Proof. intros (u & Hu & Cu) (w & Hw & Cw). exists (u + w). split; [lra|apply ct_add; assumption]. Qed.
@@ -93,9 +105,6 @@ Qed.
 Lemma cm_ext M f g : cm M f -> (forall i j, f i j = g i j) -> cm M g. Proof. intros H E i j. rewrite <- E. apply H. Qed.
 
 (** * Weights: integers over a power of two *)
-Record tensor := { entries : list (list Z); bits : Z }.
-Definition unit_of (s : Z) := / IZR (2 ^ Z.max 0 s).
-Definition value (W : tensor) (i j : nat) : R := IZR (nth j (nth i (entries W) []) 0%Z) * unit_of (bits W).
 Definition unit_i (s : Z) := I.inv prec (I.fromZ prec (2 ^ Z.max 0 s)).
 Lemma ct_unit s : ct (unit_i s) (unit_of s).
 Proof. apply ct_inv; [|apply ct_Z]. apply IZR_neq. pose proof (Z.pow_pos_nonneg 2 (Z.max 0 s)). lia. Qed.
@@ -110,11 +119,6 @@ Proof.
 Qed.
 
 (** * The tables of a network *)
-Record network := { n_model : nat; n_head : nat; n_ctx : nat; n_out : nat; over : positive; under : positive;   (* scores / sqrt (over / under) *)
-  W_E : tensor; W_pos : tensor; W_Q : tensor; W_K : tensor; W_V : tensor; W_O : tensor; W_U : tensor }.
-Definition divisor_of (N : network) : R := IZR (Zpos (over N)) / IZR (Zpos (under N)).
-Definition logits (N : network) (x : list nat) (o : nat) : R :=
-  transformer (n_model N) (n_head N) (n_ctx N) (divisor_of N) (value (W_E N)) (value (W_pos N)) (value (W_Q N)) (value (W_K N)) (value (W_V N)) (value (W_O N)) (value (W_U N)) x o.
 Record tables := { t_EQKE : mat; t_EQKP : mat; t_EVOU : mat; t_PVOU : mat; t_EU : mat }.
 Section Tables.
 Variables (N : network) (centre mu : tensor).   (* one row each *)

@@ -29,6 +29,9 @@ Proof. induction l as [|a l IH]; [reflexivity|]. simpl map. rewrite !zsum_cons, 
 Lemma zsum_seq (f : nat -> Z) n : zsum f (seq 0 (S n)) = f O + zsum (fun t => f (S t)) (seq 0 n).
 Proof. simpl seq. rewrite zsum_cons, <- seq_shift, zsum_map. reflexivity. Qed.
 
+Lemma nth_map_seq {X} (f : nat -> X) n i d : (i < n)%nat -> nth i (map f (seq 0 n)) d = f i.
+Proof. intros H. rewrite (nth_indep _ d (f O)) by (rewrite map_length, seq_length; auto). rewrite map_nth, seq_nth; auto. Qed.
+
 Section Words.
 Variable v : nat.
 Fixpoint integral (Ms : list (list Z)) (f : list nat -> Z) : Z :=

@@ -1,9 +1,10 @@
-"""The kernel of Coq accepts a factored certificate, and rejects it when something is changed."""
+"""The kernel of Coq accepts certificates, and rejects them when something is changed."""
 
 import copy
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import compactproofs as cp
 from command import inside, run
 from compactproofs.certificates import coq
 from compactproofs.certificates.checking import network
+from models import adversarial_models, mostly_right
+from tasks import KINDS, Named
 
 HERE = Path(__file__).parent
 FORMAL = HERE.parents[1] / "formal"
@@ -20,11 +23,45 @@ needs_coq = pytest.mark.skipif(
 )
 
 
+def proved(weights, strategy="threshold-best", task=None):
+    """A certificate with both bounds, and the network of the checker."""
+    proof = cp.prove(weights, strategy, task, upper=True)
+    return proof, json.loads(proof.certificate.data), network(weights)
+
+
+def leaves(tree):
+    if tree is None:
+        return []
+    return leaves(tree["more"]) + leaves(tree["fewer"]) if "token" in tree else [tree]
+
+
+def all_leaves(certificate, side):
+    return [leaf for part in certificate[side] for leaf in leaves(part["tree"])]
+
+
 @pytest.fixture(scope="module")
-def certified():
+def pooled():
     weights = cp.zoo("max-of-4")
     proof = cp.prove(weights, "threshold-cubic-pooled")
     return json.loads(proof.certificate.data), network(weights)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    """The exact accuracy of a tiny network: joint terms, spoilers, and listed sequences on both sides."""
+    _, certificate, weights = proved(mostly_right(2, v=5, k=4, noise=1.2))
+    assert certificate["claim"]["correct_at_least"] == certificate["claim"]["correct_at_most"]
+    assert all(any(leaf["listed"] for leaf in all_leaves(certificate, side)) for side in ("lower", "upper"))
+    return certificate, weights
+
+
+@pytest.fixture(scope="module")
+def apart():
+    """Bounds with splits and terms apart."""
+    _, certificate, weights = proved(mostly_right(2, v=5, k=4, noise=1.2), "threshold-exact-output")
+    assert any("apart" in term for leaf in all_leaves(certificate, "lower") for term in leaf["terms"])
+    assert any("token" in part["tree"] for part in certificate["lower"])
+    return certificate, weights
 
 
 def test_no_admitted_theorem_and_no_axiom_of_our_own():
@@ -33,68 +70,241 @@ def test_no_admitted_theorem_and_no_axiom_of_our_own():
         assert not found, path.name
 
 
-def test_other_kinds_of_certificates_are_refused(certified):
-    certificate, weights = copy.deepcopy(certified[0]), certified[1]
-    certificate["lower"][0]["tree"]["terms"][0] = {"joint": [1], "weights": [1], "step": [1, 0], "depth": 1, "offsets": [0] * 4}
-    with pytest.raises(coq.CoqError, match="not factored"):
-        coq.translate(certificate, weights)
+def test_what_cannot_be_translated_is_refused_with_the_reason(pooled, exact):
+    certificate = copy.deepcopy(pooled[0])
+    certificate["lower"][0]["tree"]["terms"].append({"joint": [1], "weights": [1], "step": [1, 0], "depth": 1, "offsets": [0] * 4})
+    with pytest.raises(coq.CoqError, match="factored terms alone"):
+        coq.translate(certificate, pooled[1])
+    certificate = copy.deepcopy(exact[0])
+    next(leaf for leaf in all_leaves(certificate, "upper") if leaf["terms"])["terms"] *= 2
+    with pytest.raises(coq.CoqError, match="at most one spoiler"):
+        coq.translate(certificate, exact[1])
+    certificate = copy.deepcopy(exact[0])
+    certificate["question"]["semantics"] = "float32-any-order"
+    with pytest.raises(coq.CoqError, match="float32"):
+        coq.translate(certificate, exact[1])
+    with pytest.raises(coq.CoqError, match="seven tensors"):
+        coq.translate(exact[0], network(cp.zoo("max-of-4-lnpre")))
 
 
 @needs_coq
 @pytest.mark.long
-def test_the_kernel_accepts_max_of_4(certified):
-    proved = coq.run(coq.translate(*certified))
-    assert proved.accepted, proved.message
-    assert proved.assumptions == tuple((HERE / "axioms.txt").read_text().split())
+def test_the_kernel_accepts_max_of_4(pooled):
+    verdict = coq.run(coq.translate(*pooled))
+    assert verdict.accepted, verdict.message
+    assert verdict.assumptions == axioms_of("Checker.check_sound")
+
+
+@needs_coq
+@pytest.mark.long
+def test_the_kernel_accepts_an_exact_accuracy(exact):
+    verdict = coq.run(coq.translate(*exact))
+    assert verdict.accepted, verdict.message
+    assert verdict.theorem == "(324 <= right_mass the_network 5 the_task the_masses <= 324)%Z"
+    assert verdict.assumptions == axioms_of("Checker.check_sound")
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["threshold-quartic", "threshold-exact-output", "threshold-cubic", "threshold-cubic-pooled"])
+def test_the_kernel_accepts_what_each_strategy_writes(strategy):
+    _, certificate, weights = proved(mostly_right(2, v=5, k=4, noise=1.2), strategy)
+    verdict = coq.run(coq.translate(certificate, weights), axioms=False)
+    assert verdict.accepted, verdict.message
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_other_tasks_have_their_exact_accuracy_too(kind):
+    proof, certificate, weights = proved(mostly_right(2, v=5, k=3, noise=1.2), task=Named(kind, 3, 5))
+    assert proof.correct_at_least == proof.correct_at_most
+    verdict = coq.run(coq.translate(certificate, weights), axioms=False)
+    assert verdict.accepted, verdict.message
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "weights"), adversarial_models(), ids=lambda x: x if isinstance(x, str) else "")
+def test_ties_and_extreme_weights(name, weights):
+    _, certificate, model = proved(weights)
+    verdict = coq.run(coq.translate(certificate, model), axioms=False)
+    assert verdict.accepted, (name, verdict.message)
 
 
 def count_plus_one(certificate):
     certificate["claim"]["correct_at_least"] = str(int(certificate["claim"]["correct_at_least"]) + 1)
 
 
-def lowered_harm(certificate):
+def count_minus_one_above(certificate):
+    certificate["claim"]["correct_at_most"] = str(int(certificate["claim"]["correct_at_most"]) - 1)
+
+
+def lowered_harm_of_a_pool(certificate):
     for each in certificate["factors"]["labels"]:
         each["weights"][0] = 0  # output 0 would do no harm
 
 
+def lowered_harm(certificate):
+    for leaf in all_leaves(certificate, "lower"):
+        for term in leaf["terms"]:
+            term["weights"][0] = 0
+
+
+def dropped_output(certificate):
+    for leaf in all_leaves(certificate, "lower"):
+        for term in leaf["terms"]:
+            del term["joint"][0], term["weights"][0]
+
+
+def dropped_terms(certificate):
+    for leaf in all_leaves(certificate, "lower"):
+        leaf["terms"], leaf["listed"] = [], []
+
+
+def query_in_two_parts(certificate):
+    m = certificate["lower"][-1]["label"]
+    first, second = [part for part in certificate["lower"] if part["label"] == m][:2]
+    first["queries"] = [*first["queries"], second["queries"][0]]
+
+
 def swapped_queries(certificate):
-    first, second = [part for part in certificate["lower"] if part["label"] == 63][:2]
-    first["queries"] = [*first["queries"], second["queries"][0]]  # a query in two parts
+    for side in ("lower", "upper"):
+        m = certificate[side][-1]["label"]
+        parts = [part for part in certificate[side] if part["label"] == m]
+        turned = [part["queries"] for part in parts[1:] + parts[:1]]
+        for part, queries in zip(parts, turned, strict=True):
+            part["queries"] = queries
+
+
+def listed_twice(certificate):
+    listed = next(leaf["listed"] for leaf in all_leaves(certificate, "lower") if leaf["listed"])
+    listed.append(listed[0])
+
+
+def a_wrong_sequence_listed_as_right(certificate):
+    wrong = next((part["label"], x) for part in certificate["upper"] for leaf in leaves(part["tree"]) for x in leaf["listed"])
+    part = next(each for each in certificate["lower"] if each["label"] == wrong[0] and wrong[1][-1] in each["queries"])
+    for leaf in leaves(part["tree"]):
+        leaf["listed"] = [*leaf["listed"], wrong[1]]
+
+
+def a_right_sequence_listed_as_wrong(certificate):
+    certificate["lower"], certificate["upper"] = copy.deepcopy(certificate["lower"]), copy.deepcopy(certificate["upper"])
+    for part in certificate["upper"]:
+        below = [each for each in certificate["lower"] if each["label"] == part["label"] and each["queries"] == part["queries"]]
+        for leaf in leaves(part["tree"]):
+            leaf["listed"] = [*leaf["listed"], *(x for each in below for other in leaves(each["tree"]) for x in other["listed"])]
+
+
+def apart_from_what_nothing_covers(certificate):
+    for leaf in all_leaves(certificate, "lower"):
+        for term in leaf["terms"]:
+            if "apart" in term:
+                term["less"] = term["apart"]
+
+
+def without_a_factor(certificate):
+    for leaf in all_leaves(certificate, "lower"):
+        for term in leaf["terms"]:
+            if "apart" in term:
+                term["factors"][0] = 0
+
+
+def other_weights(model):
+    shape, data = model.tensors["W_U"]
+    return model._replace(tensors={**model.tensors, "W_U": (shape, data[4:] + data[:4])})
+
+
+def rejected_by_the_kernel(certificate, model):
+    """Coq computed that the check fails; nothing else went wrong."""
+    verdict = coq.run(coq.translate(certificate, model), axioms=False)
+    return not verdict.accepted and 'has type "true = true" while it is expected' in " ".join(verdict.message.split())
+
+
+CHANGES = [
+    ("pooled", count_plus_one),
+    ("pooled", lowered_harm_of_a_pool),
+    ("pooled", query_in_two_parts),
+    ("exact", count_plus_one),
+    ("exact", count_minus_one_above),
+    ("exact", lowered_harm),
+    ("exact", dropped_output),
+    ("exact", dropped_terms),
+    ("exact", query_in_two_parts),
+    ("exact", swapped_queries),
+    ("exact", listed_twice),
+    ("exact", a_wrong_sequence_listed_as_right),
+    ("exact", a_right_sequence_listed_as_wrong),
+    ("apart", count_plus_one),
+    ("apart", apart_from_what_nothing_covers),
+    ("apart", without_a_factor),
+]
 
 
 @needs_coq
 @pytest.mark.long
-@pytest.mark.parametrize("change", [count_plus_one, lowered_harm, swapped_queries])
-def test_the_kernel_rejects(certified, change):
-    certificate = copy.deepcopy(certified[0])
+@pytest.mark.parametrize(("which", "change"), CHANGES)
+def test_the_kernel_rejects(which, change, request):
+    found, model = request.getfixturevalue(which)
+    certificate = copy.deepcopy(found)
     change(certificate)
-    proved = coq.run(coq.translate(certificate, certified[1]))
-    assert not proved.accepted
-    assert "Error" in proved.message
+    assert certificate != found
+    assert rejected_by_the_kernel(certificate, model)
 
 
 @needs_coq
 @pytest.mark.long
-def test_the_kernel_rejects_other_weights(certified):
-    certificate, weights = certified
-    shape, data = weights.tensors["W_U"]
-    other = weights._replace(tensors={**weights.tensors, "W_U": (shape, data[4:] + data[:4])})
-    assert not coq.run(coq.translate(certificate, other)).accepted
-    assert not coq.check_coq(json.dumps(certificate).encode(), other).accepted  # its SHA-256 differs
+@pytest.mark.parametrize("which", ["pooled", "exact"])
+def test_the_kernel_rejects_other_weights(which, request):
+    certificate, model = request.getfixturevalue(which)
+    assert rejected_by_the_kernel(certificate, other_weights(model))
+    assert not coq.check_coq(json.dumps(certificate).encode(), other_weights(model)).accepted  # its SHA-256 differs
+
+
+def committed_axioms():
+    """The axioms of each main theorem: its name on a line, and the axioms indented below, or those of another theorem."""
+    found, name = {}, ""
+    for line in (HERE / "axioms.txt").read_text().splitlines():
+        if line.startswith("  as "):
+            found[name] = found[line.removeprefix("  as ")]
+        elif line.startswith("  "):
+            found[name] = (*found[name], line.strip())
+        elif line:
+            name, found[line] = line, ()
+    return found
+
+
+def axioms_of(theorem):
+    return committed_axioms()[theorem]
 
 
 @needs_coq
 @pytest.mark.long
-def test_the_verb(certified, tmp_path):
+def test_the_axioms_of_each_main_theorem(tmp_path):
+    committed = committed_axioms()
+    lines = [f'Eval compute in "{name}"%string. Print Assumptions CompactProofs.{name}.' for name in committed]
+    modules = " ".join(path.stem for path in FORMAL.glob("*.v"))
+    text = "\n".join(["From Coq Require Import String.", f"From CompactProofs Require {modules}.", *lines])
+    (tmp_path / "Axioms.v").write_text(text)
+    command = ["coqc", "-q", "-Q", str(FORMAL), "CompactProofs", "Axioms.v"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    pieces = re.split(r'^ += "(.*)"%string\n +: string\n', done.stdout, flags=re.MULTILINE)
+    assert dict(zip(pieces[1::2], map(coq.printed_axioms, pieces[2::2]), strict=True)) == committed
+
+
+@needs_coq
+@pytest.mark.long
+def test_the_verb(pooled, tmp_path):
     place = tmp_path / "max4.cert.json"
-    place.write_text(json.dumps(certified[0]))
+    place.write_text(json.dumps(pooled[0]))
     found = json.loads(run("check", "--coq", place, "max-of-4", "--json", "-").stdout)
-    assert found["verdict"] == "accepted" and found["axioms"] == (HERE / "axioms.txt").read_text().split()
+    assert found["verdict"] == "accepted" and tuple(found["axioms"]) == axioms_of("Checker.check_sound")
 
 
-def test_the_verb_says_what_is_wrong_before_coq_is_asked(certified, tmp_path):
+def test_the_verb_says_what_is_wrong_before_coq_is_asked(pooled, tmp_path):
     assert inside("check", "--coq", tmp_path / "nothing.json", "max-of-4").returncode == 2
-    changed = copy.deepcopy(certified[0])
+    changed = copy.deepcopy(pooled[0])
     count_plus_one(changed)
     place = tmp_path / "more.cert.json"
     place.write_text(json.dumps(changed))

@@ -32,7 +32,7 @@ def check(
         int | None, typer.Option("--work", min=1, metavar="N", help="Units of work that the check may take; by default about a minute.")
     ] = None,
     coq: Annotated[
-        bool, typer.Option("--coq", help="Have the kernel of Coq check the lower bound of a factored certificate; needs Coq and formal/.")
+        bool, typer.Option("--coq", help="Have the kernel of Coq check what the certificate claims, too; needs Coq and a compiled formal/.")
     ] = False,
     json_path: JsonOption = None,
     force: ForceOption = False,

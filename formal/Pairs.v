@@ -1,0 +1,365 @@
+(** One label and one query: tables of each output, walks, joint and apart terms, spoilers, and listed sequences. *)
+From Coq Require Import Floats Uint63.
+From Coq Require Import Reals Lra Lia List ZArith Bool Arith.
+From CompactProofs Require Import Words Automaton Count Threshold Grid Rule Model Statement Enclosure Harms Leaves Pools.
+Import ListNotations.
+Local Open Scope nat_scope.
+
+(** * Vectors and matrices, entry by entry. What holds of [nai] holds outside of them. *)
+Section Entries.
+Variable P : I.type -> Prop.
+Hypothesis Pn : P nai.
+Lemma at_nil t : P (at1 [] t). Proof. destruct t; exact Pn. Qed.
+Lemma zip_at op a : forall b t, P (op (at1 a t) (at1 b t)) -> P (at1 (zip op a b) t).
+Proof. induction a as [|x a IH]; intros [|y b] [|t] H; try apply at_nil; try exact H. apply (IH b t H). Qed.
+Fixpoint mzip (op : I.type -> I.type -> I.type) (mask : list bool) (a b : vec) : vec :=
+  match mask, a, b with m :: mask', x :: a', y :: b' => (if m then op x y else nai) :: mzip op mask' a' b' | _, _, _ => [] end.
+Lemma mzip_at op mask : forall a b t, P (op (at1 a t) (at1 b t)) -> P (at1 (mzip op mask a b) t).
+Proof. induction mask as [|m mask IH]; intros [|x a] [|y b] [|t] H; try apply at_nil; [destruct m; [exact H|exact Pn]|]. apply (IH a b t H). Qed.
+Lemma map_at f a : forall t, P (f (at1 a t)) -> P (at1 (map f a) t).
+Proof. induction a as [|x a IH]; intros [|t] H; try apply at_nil; [exact H|]. apply (IH t H). Qed.
+Fixpoint zipm (op : I.type -> I.type -> I.type) (A B : mat) : mat := match A, B with a :: A', b :: B' => zip op a b :: zipm op A' B' | _, _ => [] end.
+Lemma zipm_at op A : forall B i t, P (op (at2 A i t) (at2 B i t)) -> P (at2 (zipm op A B) i t).
+Proof. induction A as [|a A IH]; intros [|b B] [|i] t H; try apply at_nil; [apply zip_at, H|]. apply (IH B i t H). Qed.
+Definition mapm (f : I.type -> I.type) (A : mat) : mat := map (map f) A.
+Lemma mapm_at f A : forall i t, P (f (at2 A i t)) -> P (at2 (mapm f A) i t).
+Proof. induction A as [|a A IH]; intros [|i] t H; try apply at_nil; [apply map_at, H|]. apply (IH i t H). Qed.
+End Entries.
+Definition only (q : nat) (x : I.type) : vec := repeat nai q ++ [x].
+Lemma only_at q x : at1 (only q x) q = x.
+Proof. unfold at1, only. rewrite app_nth2 by (rewrite repeat_length; lia). rewrite repeat_length, Nat.sub_diag. reflexivity. Qed.
+Fixpoint most (l : list mat) : mat := match l with [] => [] | A :: l' => match l' with [] => A | _ => zipm I.join A (most l') end end.
+Lemma most_ub l A i t r : In A l -> ub (at2 A i t) r -> ub (at2 (most l) i t) r.
+Proof.
+  induction l as [|B l IH]; intros Hin H; [destruct Hin|]. destruct l as [|C l]; [destruct Hin as [->|[]]; exact H|].
+  change (ub (at2 (zipm I.join B (most (C :: l))) i t) r). apply (zipm_at (fun j => ub j r)); [apply ub_nai|]. destruct Hin as [->|Hin]; [apply ub_join_l, H|apply ub_join_r, IH; assumption].
+Qed.
+Lemma joined_ub rows a t r : In a rows -> ub (at1 a t) r -> ub (at1 (joined rows) t) r.
+Proof.
+  induction rows as [|b rows IH]; intros Hin H; [destruct Hin|]. destruct rows as [|c rows]; [destruct Hin as [->|[]]; exact H|].
+  change (ub (at1 (zip I.join b (joined (c :: rows))) t) r). apply (zip_at (fun j => ub j r)); [apply ub_nai|]. destruct Hin as [->|Hin]; [apply ub_join_l, H|apply ub_join_r, IH; assumption].
+Qed.
+
+(** * Walks: the largest sum over the sequences of an automaton, for each state; [None] if there is no sequence. *)
+Definition larger (a b : option I.type) := match a, b with Some x, Some y => Some (I.join x y) | Some x, None => Some x | None, _ => b end.
+Fixpoint walk_row (mv : list (option nat)) (mask : list bool) (h : vec) (W : list (option I.type)) : option I.type :=
+  match mv, mask with
+  | a :: mv', b :: mask' => let rest := walk_row mv' mask' (tl h) W in
+      match a with Some s => if b then match nth s W None with Some w => larger (Some (I.add prec (hd nai h) w)) rest | None => rest end else rest | None => rest end
+  | _, _ => None
+  end.
+Fixpoint walk (A : dfa) (masks : list (list bool)) (hs : mat) : list (option I.type) :=
+  match masks with
+  | [] => map (fun f : bool => if f then Some I.zero else None) (accepting A)
+  | b :: masks' => let W := walk A masks' (tl hs) in map (fun mv => walk_row mv b (hd [] hs) W) (moves A)
+  end.
+Definition stays_negative (A : dfa) (masks : list (list bool)) (hs : mat) : bool := match nth 0 (walk A masks hs) None with Some u => negative u | None => true end.
+Lemma walk_row_ok W s w z : nth s W None = Some w -> ub w z -> forall mv mask h t r, nth t mv None = Some s -> nth t mask false = true -> ub (at1 h t) r ->
+  exists u, walk_row mv mask h W = Some u /\ ub u (r + z).
+Proof.
+  intros Hw Hz. induction mv as [|a mv IH]; intros mask h t r Ht Hm Hr; [destruct t; discriminate|]. destruct mask as [|b mask]; [destruct t; discriminate|]. cbn [walk_row]. destruct t as [|t].
+  - cbn [nth] in Ht, Hm. subst a b. rewrite Hw. assert (U : ub (I.add prec (hd nai h) w) (r + z)) by (apply ub_add; [destruct h; exact Hr|exact Hz]).
+    cbn [larger]. destruct (walk_row mv mask (tl h) W); eexists; (split; [reflexivity|]); [apply ub_join_l|]; exact U.
+  - cbn [nth] in Ht, Hm. destruct (IH mask (tl h) t r Ht Hm) as (u & E & U); [destruct h; [destruct t|]; exact Hr|]. rewrite E.
+    destruct a as [s'|]; [|exists u; auto]. destruct b; [|exists u; auto]. destruct (nth s' W None); [|exists u; auto]. cbn [larger]. eexists. split; [reflexivity|apply ub_join_r, U].
+Qed.
+Lemma walk_ok A (h : nat -> nat -> R) : forall masks hs i x s, accepts_from A s x = true -> fits masks x = true ->
+  (forall j t, j < length masks -> (S j = length masks -> t = query x) -> ub (at2 hs j t) (h (i + j) t)) -> exists u, nth s (walk A masks hs) None = Some u /\ ub u (sumx h i x).
+Proof.
+  induction masks as [|b masks IH]; intros hs i [|t x] s Ha Hf H; try discriminate.
+  - cbn [walk sumx]. cbn [accepts_from] in Ha. unfold final in Ha. exists I.zero. split; [|apply ub_ct, ct_zero].
+    change None with ((fun f : bool => if f then Some I.zero else None) false). rewrite map_nth, Ha. reflexivity.
+  - cbn [fits] in Hf. apply andb_prop in Hf. destruct Hf as [F1 F2]. cbn [accepts_from] in Ha. destruct (step A s t) as [s'|] eqn:Es; [|discriminate]. cbn [walk sumx].
+    destruct (IH (tl hs) (S i) x s' Ha F2) as (w & Ew & Uw).
+    { intros j u Hj Hl. replace (S i + j) with (i + S j) by lia. replace (at2 (tl hs) j u) with (at2 hs (S j) u) by (unfold at2; destruct hs; [destruct j|]; reflexivity).
+      apply H; [simpl; lia|]. intros E. simpl in E. rewrite Hl by lia. destruct x; [destruct masks; [simpl in Hj; lia|discriminate]|reflexivity]. }
+    change None with (walk_row [] b (hd [] hs) (walk A masks (tl hs))). rewrite (map_nth (fun mv => walk_row mv b (hd [] hs) (walk A masks (tl hs)))).
+    apply (walk_row_ok _ s' w _ Ew Uw) with (t := t); [exact Es|exact F1|].
+    specialize (H 0 t). rewrite Nat.add_0_r in H. replace (at1 (hd [] hs) t) with (at2 hs 0 t) by (unfold at2; destruct hs; reflexivity). apply H; [simpl; lia|].
+    intros E. destruct masks; [|discriminate]. destruct x; [reflexivity|discriminate].
+Qed.
+Lemma stays_negative_ok A masks hs h x : stays_negative A masks hs = true -> accepts A x = true -> fits masks x = true ->
+  (forall j t, j < length masks -> (S j = length masks -> t = query x) -> ub (at2 hs j t) (h j t)) -> (sumx h 0 x < 0)%R.
+Proof.
+  intros HN Ha Hf H. destruct (walk_ok A h masks hs 0 x 0 Ha Hf H) as (u & E & U). unfold stays_negative in HN. rewrite E in HN. apply (ub_negative u _ HN U).
+Qed.
+Lemma fits_word v masks : forall x, forallb (fun b => Nat.leb (length b) v) masks = true -> fits masks x = true -> word v (length masks) x.
+Proof.
+  induction masks as [|b masks IH]; intros [|t x] Hv Hf; try discriminate; [split; [reflexivity|intros t []]|]. cbn [fits forallb] in *. apply andb_prop in Hv. destruct Hv as [V1 V2]. apply andb_prop in Hf. destruct Hf as [F1 F2].
+  apply Nat.leb_le in V1. destruct (IH x V2 F2) as [L1 L2]. split; [simpl; congruence|]. intros u [<-|Hu]; [|auto]. destruct (Nat.lt_ge_cases t (length b)); [lia|]. rewrite nth_overflow in F1 by assumption. discriminate.
+Qed.
+
+Inductive term := Joint (outputs : list (nat * Z)) | Apart (o less : nat) (n1 n2 : Z).
+(** Listed sequences are lists of primitive integers. *)
+Definition listing := list (list int).
+Definition sequence (l : list int) : list nat := map (fun t => Z.to_nat (to_Z t)) l.
+Record pair_tables := { p_E : mat; p_P : mat; p_U : vec; p_A : mat }.   (* B_o - B_m as [o][t], [o][i], [o]; attention [i][t] *)
+
+Section Pairs.
+Variables (N : network) (v : nat) (Ms : list (list Z)) (centre mu : tensor).
+Local Notation k := (n_ctx N). Local Notation out := (n_out N).
+Local Notation rA := (rA N centre). Local Notation rB := (rB N centre mu). Local Notation G := (G rA rB). Local Notation Sum := (Sum rA rB).
+
+(** ** Tables *)
+Definition less_column (m : nat) (M : mat) : mat := let own := nth m M [] in map (fun a => zip (I.sub prec) a own) M.
+Lemma less_column_ok m M f : cm M f -> cm (less_column m M) (fun o t => f o t - f m t)%R.
+Proof. intros H. apply cm_map with (1 := H). intros o a Ha. apply (cv_zip _ Rminus ct_sub); [exact Ha|apply cm_row, H]. Qed.
+Definition make_pair (D : ready) (E P : mat) (m q : nat) : pair_tables :=
+  let u := nth q (t_EU (d_tables D)) [] in let own := at1 u m in let a := nth q (d_attention D) [] in let b := nth q (d_pair_places D) [] in
+  {| p_E := E; p_P := P; p_U := map (fun x => I.sub prec x own) u;
+     p_A := map (fun i => let y := at1 b i in map (fun x => I.mul prec x y) a) (seq 0 (k - 1)) ++ [only q (I.mul prec (at1 a q) (at1 b (k - 1)))] |}.
+Definition pair_ok (m q : nat) (c : R) (P : pair_tables) := (0 < c)%R /\ cm (p_E P) (fun o t => rEVOU N centre mu t o - rEVOU N centre mu t m)%R /\
+  cm (p_P P) (fun o i => rPVOU N centre i o - rPVOU N centre i m)%R /\ cv (p_U P) (fun o => rEU N mu q o - rEU N mu q m)%R /\
+  forall i t, i < k -> (S i = k -> t = q) -> ct (at2 (p_A P) i t) (c * rA q i t).
+Lemma last_row {X} (f : nat -> X) (y d : X) i : i < k -> nth i (map f (seq 0 (k - 1)) ++ [y]) d = if Nat.eqb (S i) k then y else f i.
+Proof.
+  intros Hi. destruct (Nat.eqb_spec (S i) k) as [E|E].
+  - rewrite app_nth2 by (rewrite map_length, seq_length; lia). rewrite map_length, seq_length. replace (i - (k - 1)) with 0 by lia. reflexivity.
+  - rewrite app_nth1 by (rewrite map_length, seq_length; lia). rewrite nth_map_seq by lia. reflexivity.
+Qed.
+Lemma make_pair_ok D m q : ready_ok N centre mu D -> exists c, pair_ok m q c (make_pair D (less_column m (d_EVOU_columns D)) (less_column m (d_PVOU_columns D)) m q).
+Proof.
+  intros (R1 & R2 & R3 & R4 & R5 & R6 & R7 & R8). destruct (R1 q) as (s1 & P1 & C1). destruct (R6 q) as (s2 & P2 & C2). exists (s1 * s2)%R.
+  unfold make_pair, pair_ok. cbn [p_E p_P p_U p_A]. split; [apply Rmult_lt_0_compat; assumption|]. split; [apply (less_column_ok m _ _ R7)|]. split; [apply (less_column_ok m _ _ R8)|]. split.
+  - apply cv_map with (1 := cm_row _ _ q R5). intros o i Hi. apply ct_sub; [exact Hi|]. apply R5.
+  - intros i t Hi Hl. replace (s1 * s2 * rA q i t)%R with ((s1 * exp (rEQKE N centre q t)) * (s2 * exp (rEQKP N centre q i)))%R by (unfold Pools.rA; rewrite exp_plus; ring).
+    unfold at2. rewrite last_row by exact Hi. destruct (Nat.eqb_spec (S i) k) as [E|E].
+    + rewrite Hl by exact E. rewrite only_at. replace (k - 1) with i by lia. apply ct_mul; [apply C1|apply C2].
+    + apply (map_at (fun j => ct j _)); [apply ct_nai|]. apply ct_mul; [apply C1|apply C2].
+Qed.
+
+Section Pair.
+Variables (m q : nat) (c : R) (P : pair_tables) (masks : list (list bool)).
+Hypothesis HP : pair_ok m q c P.
+Definition rest (o i : nat) := I.add prec (at2 (p_P P) o i) (at1 (p_U P) o).
+Definition entry (o i t : nat) := I.mul prec (at2 (p_A P) i t) (I.add prec (at2 (p_E P) o t) (rest o i)).
+Definition table (o : nat) : mat :=
+  let e := nth o (p_E P) [] in
+  map (fun i => let y := rest o i in mzip (fun a x => I.mul prec a (I.add prec x y)) (nth i masks []) (nth i (p_A P) []) e) (seq 0 (k - 1)) ++ [only q (entry o (k - 1) q)].
+Lemma bracket_is o i t : (G q m o i t = rA q i t * ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m))))%R.
+Proof. unfold Threshold.G, Pools.rB. ring. Qed.
+Lemma entry_ok o i t : i < k -> (S i = k -> t = q) -> ct (entry o i t) (c * G q m o i t).
+Proof.
+  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi Hl. rewrite bracket_is, <- Rmult_assoc. apply ct_mul; [apply H5; assumption|]. apply ct_add; [apply H2|]. apply ct_add; [apply H3|apply H4].
+Qed.
+Lemma table_ok o i t : i < k -> (S i = k -> t = q) -> ct (at2 (table o) i t) (c * G q m o i t).
+Proof.
+  intros Hi Hl. unfold at2, table. rewrite last_row by exact Hi. destruct (Nat.eqb_spec (S i) k) as [E|E].
+  - rewrite Hl by exact E. rewrite only_at. replace (k - 1) with i by lia. apply entry_ok; auto.
+  - apply (mzip_at (fun j => ct j _)); [apply ct_nai|]. apply (entry_ok o i t Hi Hl).
+Qed.
+Fixpoint sum_at (o i : nat) (x : list nat) : I.type := match x with [] => I.zero | t :: x' => I.add prec (entry o i t) (sum_at o (S i) x') end.
+Lemma sum_at_ok o x : forall i, i + length x = k -> (x <> [] -> query x = q) -> ct (sum_at o i x) (sumx (fun i t => c * G q m o i t)%R i x).
+Proof.
+  induction x as [|t x IH]; intros i Hl Hq; [apply ct_zero|]. cbn [sum_at sumx]. simpl in Hl. apply ct_add.
+  - apply entry_ok; [lia|]. intros E. destruct x; [|simpl in Hl; lia]. apply Hq. discriminate.
+  - apply IH; [lia|]. intros Hx. rewrite <- Hq by discriminate. destruct x; [congruence|reflexivity].
+Qed.
+Lemma Sum_scaled o x : query x = q -> (sumx (fun i t => c * G q m o i t)%R 0 x = c * Sum x m o)%R.
+Proof. intros Hq. rewrite sumx_scale. unfold Threshold.Sum. rewrite Hq. reflexivity. Qed.
+
+(** ** Harmless outputs: every position taken for its worst, several outputs at once; a failure halves them *)
+Definition gain (o : nat) : vec :=
+  let y := I.add prec (joined1 (map (at2 (p_P P) o) (seq 0 k))) (at1 (p_U P) o) in let e := nth o (p_E P) [] in mzip (fun x _ => I.add prec x y) (hd [] masks) e e.
+Definition gains : list (nat * vec) := map (fun o => (o, gain o)) (filter (fun o => negb (Nat.eqb o m)) (seq 0 out)).
+Definition worst_table (w : vec) : mat :=
+  map (fun i => mzip (I.mul prec) (nth i masks []) (nth i (p_A P) []) w) (seq 0 (k - 1)) ++ [only q (I.mul prec (at2 (p_A P) (k - 1) q) (at1 w q))].
+Fixpoint harmless (fuel : nat) (A : dfa) (os : list (nat * vec)) : bool :=
+  match os with
+  | [] => true
+  | _ => if stays_negative A masks (worst_table (joined (map snd os))) then true else
+      match fuel with
+      | O => false
+      | S fuel' => match os with
+        | [(o, _)] => stays_negative A masks (table o)
+        | _ => let n := Nat.div2 (length os) in harmless fuel' A (firstn n os) && harmless fuel' A (skipn n os) end end
+  end.
+Lemma gain_ok o i t : i < k -> ub (at1 (gain o) t) ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m))).
+Proof.
+  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi. unfold gain. apply (mzip_at (fun j => ub j _)); [apply ub_nai|]. apply ub_add; [apply ub_ct, H2|]. apply ub_add; [|apply ub_ct, H4].
+  apply (ub_joined1 _ (at2 (p_P P) o i)); [apply in_map, in_seq; lia|apply ub_ct, H3].
+Qed.
+Lemma worst_table_ok w o i t : (forall i t, i < k -> ub (at1 w t) ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m)))) ->
+  i < k -> (S i = k -> t = q) -> ub (at2 (worst_table w) i t) (c * G q m o i t).
+Proof.
+  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hw Hi Hl. rewrite bracket_is, <- Rmult_assoc.
+  assert (C : ct (at2 (p_A P) i t) (c * rA q i t)) by (apply H5; assumption). assert (Pos : (0 <= c * rA q i t)%R) by (pose proof (rA_pos N centre q i t); nra).
+  unfold at2, worst_table. rewrite last_row by exact Hi. destruct (Nat.eqb_spec (S i) k) as [E|E].
+  - specialize (Hl E). subst t. rewrite only_at. replace (k - 1) with i by lia. apply ub_mul; auto.
+  - apply (mzip_at (fun j => ub j _)); [apply ub_nai|]. apply ub_mul; auto.
+Qed.
+Hypothesis Hk : length masks = k.
+Hypothesis Hfit : forall x, fits masks x = true -> query x = q /\ x <> [].
+Lemma negative_sum A hs o x : stays_negative A masks hs = true -> accepts A x = true -> fits masks x = true ->
+  (forall i t, i < k -> (S i = k -> t = q) -> ub (at2 hs i t) (c * G q m o i t)) -> (Sum x m o < 0)%R.
+Proof.
+  intros HN Ha Hf H. destruct (Hfit x Hf) as [Hq _]. pose proof (stays_negative_ok A masks hs (fun i t => c * G q m o i t)%R x HN Ha Hf) as K. rewrite Hk, Hq in K. specialize (K H).
+  rewrite Sum_scaled in K by exact Hq. destruct HP as (H1 & _). nra.
+Qed.
+Lemma harmless_ok A x : accepts A x = true -> fits masks x = true -> forall fuel os, harmless fuel A os = true -> (forall o g, In (o, g) os -> g = gain o) -> forall o g, In (o, g) os -> (Sum x m o < 0)%R.
+Proof.
+  intros Ha Hf. induction fuel as [|fuel IH]; intros os H Hg o g Hin; (destruct os as [|og os]; [destruct Hin|]); cbn [harmless] in H; set (l := og :: os) in *;
+    (destruct (stays_negative A masks (worst_table (joined (map snd l)))) eqn:E;
+      [apply (negative_sum A _ o x E Ha Hf); intros i t Hi Hl; apply worst_table_ok; auto; intros i' t' Hi'; apply (joined_ub _ g); [apply (in_map snd l (o, g) Hin)|rewrite (Hg o g Hin); apply gain_ok, Hi']|]); [discriminate|].
+  assert (Halves : forall n, harmless fuel A (firstn n l) && harmless fuel A (skipn n l) = true -> (Sum x m o < 0)%R).
+  { intros n Hh. apply andb_prop in Hh. destruct Hh as [Ha1 Ha2]. rewrite <- (firstn_skipn n l) in Hin. apply in_app_or in Hin. destruct Hin as [Hin|Hin].
+    - apply (IH _ Ha1) with (g := g); [|exact Hin]. intros o' g' Hin'. apply Hg. rewrite <- (firstn_skipn n l). apply in_or_app. left; exact Hin'.
+    - apply (IH _ Ha2) with (g := g); [|exact Hin]. intros o' g' Hin'. apply Hg. rewrite <- (firstn_skipn n l). apply in_or_app. right; exact Hin'. }
+  unfold l in H. destruct og as [o' g']. destruct os as [|og2 os]; [|apply (Halves _ H)].
+  destruct Hin as [Eo|[]]. injection Eo as -> ->. apply (negative_sum A _ o x H Ha Hf). intros i t Hi Hl. apply ub_ct, table_ok; assumption.
+Qed.
+
+(** ** Terms *)
+Definition scaled (w : Z) (M : mat) : mat := if (w =? 1)%Z then M else mapm (I.mul prec (I.fromZ prec w)) M.
+Lemma scaled_ok w M i t r : ct (at2 M i t) r -> ct (at2 (scaled w M) i t) (IZR w * r).
+Proof.
+  intros H. unfold scaled. destruct (Z.eqb_spec w 1) as [->|_]; [rewrite Rmult_1_l; exact H|]. apply (mapm_at (fun j => ct j _)); [apply ct_nai|]. apply ct_mul; [apply ct_Z|exact H].
+Qed.
+Definition table_of (t : term) : mat :=
+  match t with
+  | Joint ws => most (map (fun ow => scaled (snd ow) (table (fst ow))) ws)
+  | Apart o p n1 n2 => zipm (I.sub prec) (scaled n1 (table o)) (scaled n2 (table p))
+  end.
+Definition is_output (o : nat) : bool := Nat.ltb o out && negb (Nat.eqb o m).
+Definition covers (t : term) : list nat := match t with Joint ws => map fst ws | Apart o _ _ _ => [o] end.
+Definition term_fine (cov : list nat) (t : term) : bool :=
+  match t with
+  | Joint ws => forallb (fun ow => is_output (fst ow) && (0 <? snd ow)%Z) ws
+  | Apart o p n1 n2 => is_output o && existsb (Nat.eqb p) cov && (0 <? n1)%Z && (0 <=? n2)%Z
+  end.
+Fixpoint terms_fine (cov : list nat) (ts : list (term * grid)) : bool := match ts with [] => true | (t, _) :: ts' => term_fine cov t && terms_fine (covers t ++ cov) ts' end.
+Fixpoint covered_by (cov : list nat) (ts : list (term * grid)) : list nat := match ts with [] => cov | (t, _) :: ts' => covered_by (covers t ++ cov) ts' end.
+Fixpoint counters (A : dfa) (ts : list (term * grid)) : option (list counter) :=
+  match ts with
+  | [] => Some []
+  | (t, g) :: ts' => match count_grid Ms masks false (table_of t) A g, counters A ts' with Some n, Some l => Some (n :: l) | _, _ => None end
+  end.
+Definition cover_of (t : term) : list (nat * option nat) := match t with Joint ws => map (fun ow => (fst ow, None)) ws | Apart o p _ _ => [(o, Some p)] end.
+Fixpoint as_terms (ts : list (term * grid)) (cs : list counter) : list Rule.term :=
+  match ts, cs with (t, _) :: ts', n :: cs' => {| cover := cover_of t; hit := hit_by n |} :: as_terms ts' cs' | _, _ => [] end.
+Lemma covers_is t : map fst (cover_of t) = covers t.
+Proof. destruct t; cbn [cover_of covers]; [rewrite map_map; reflexivity|reflexivity]. Qed.
+Lemma as_terms_earlier ts : forall cov cs, terms_fine cov ts = true -> earlier cov (as_terms ts cs).
+Proof.
+  induction ts as [|[t g] ts IH]; intros cov [|n cs] H; try exact I. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2]. cbn [as_terms earlier cover]. rewrite covers_is. split; [|apply IH, H2].
+  intros o p Hin. destruct t as [ws|o' p' n1 n2]; cbn [cover_of] in Hin.
+  - apply in_map_iff in Hin. destruct Hin as (ow & E & _). discriminate.
+  - destruct Hin as [E|[]]. injection E as -> ->. cbn [term_fine] in H1. apply andb_prop in H1. destruct H1 as [H1 _]. apply andb_prop in H1. destruct H1 as [H1 _]. apply andb_prop in H1. destruct H1 as [_ H1].
+    apply existsb_exists in H1. destruct H1 as (u & Hu & E). apply Nat.eqb_eq in E. subst; exact Hu.
+Qed.
+Lemma as_terms_covered A ts : forall cov cs, counters A ts = Some cs -> covered cov (as_terms ts cs) = covered_by cov ts.
+Proof.
+  induction ts as [|[t g] ts IH]; intros cov cs H; cbn [counters] in H; [injection H as <-; reflexivity|]. destruct (count_grid _ _ _ _ _ _) as [n|]; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection H as <-.
+  cbn [as_terms covered covered_by cover]. rewrite covers_is. apply IH. reflexivity.
+Qed.
+Lemma as_terms_sound A x : fits masks x = true -> forall ts cov cs, terms_fine cov ts = true -> counters A ts = Some cs -> forall T, In T (as_terms ts cs) -> sound rA rB m x T.
+Proof.
+  intros Hf. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). induction ts as [|[t g] ts IH]; intros cov cs H Hc T HT; cbn [counters] in Hc; [injection Hc as <-; destruct HT|].
+  destruct (count_grid Ms masks false (table_of t) A g) as [n|] eqn:En; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection Hc as <-. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2].
+  cbn [as_terms] in HT. destruct HT as [<-|HT]; [|apply (IH _ l H2 eq_refl T HT)]. intros o p Hin Ho Hp. cbn [cover hit] in *. destruct t as [ws|o' p' n1 n2]; cbn [cover_of term_fine] in *.
+  - apply in_map_iff in Hin. destruct Hin as ([o1 w] & E & Hin). injection E as -> _. rewrite forallb_forall in H1. specialize (H1 _ Hin). cbn [fst snd] in *. apply andb_prop in H1. destruct H1 as [_ Hw]. apply Z.ltb_lt in Hw.
+    assert (Pw : (0 < IZR w * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hw|exact Pc]).
+    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR w * c) * G (query x) m o i t)%R En Hf); [|apply (joint rA rB x m o _ Pw Ho)].
+    rewrite Hk, Hq. intros i t Hi Hl. apply (most_ub _ (scaled w (table o))); [apply (in_map (fun ow => scaled (snd ow) (table (fst ow))) ws (o, w) Hin)|]. apply ub_ct. rewrite Rmult_assoc. apply scaled_ok, table_ok; assumption.
+  - destruct Hin as [E|[]]. injection E as <- <-. apply andb_prop in H1. destruct H1 as [H1 Hn2]. apply andb_prop in H1. destruct H1 as [_ Hn1]. apply Z.ltb_lt in Hn1. apply Z.leb_le in Hn2.
+    assert (P1 : (0 < IZR n1 * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hn1|exact Pc]). assert (P2 : (0 <= IZR n2 * c)%R) by (apply Rmult_le_pos; [apply IZR_le, Hn2|lra]).
+    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR n1 * c) * G (query x) m o' i t + - (IZR n2 * c) * G (query x) m p' i t)%R En Hf); [|apply (apart rA rB x m o' p' _ _ P1 P2 Ho Hp)].
+    rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. cbn [table_of]. apply (zipm_at (fun j => ct j _)); [apply ct_nai|].
+    replace (IZR n1 * c * G q m o' i t + - (IZR n2 * c) * G q m p' i t)%R with (IZR n1 * (c * G q m o' i t) - IZR n2 * (c * G q m p' i t))%R by ring. apply ct_sub; apply scaled_ok, table_ok; assumption.
+Qed.
+
+(** ** Leaves below *)
+Definition surely_right (x : list nat) : bool := forallb (fun o => Nat.eqb o m || negative (sum_at o 0 x)) (seq 0 out).
+Definition surely_wrong (x : list nat) : bool := existsb (fun o => negb (Nat.eqb o m) && nonnegative (sum_at o 0 x)) (seq 0 out).
+Lemma word_sum o x : fits masks x = true -> ct (sum_at o 0 x) (c * Sum x m o).
+Proof.
+  intros Hf. destruct (Hfit x Hf) as [Hq Hne]. rewrite <- (Sum_scaled o x Hq). apply sum_at_ok; [|auto]. simpl. clear -Hf Hk. rewrite <- Hk. clear Hk. revert x Hf. induction masks as [|b ms IH]; intros [|t x] H; try discriminate; [reflexivity|].
+  cbn [fits] in H. apply andb_prop in H. simpl. f_equal. apply IH, H.
+Qed.
+Lemma surely_right_ok x : fits masks x = true -> surely_right x = true -> winsb rA rB out m x = true.
+Proof.
+  intros Hf H. destruct (Hfit x Hf) as [_ Hne]. destruct HP as (Pc & _). apply winsb_spec, (proj2 (wins_iff rA rB (rA_pos N centre) out m x Hne)). intros o Ho Hom. unfold surely_right in H. rewrite forallb_forall in H. specialize (H o ltac:(apply in_seq; lia)).
+  destruct (Nat.eqb_spec o m); [contradiction|]. cbn [orb] in H. pose proof (negative_ok _ _ H (word_sum o x Hf)). nra.
+Qed.
+Lemma surely_wrong_ok x : fits masks x = true -> surely_wrong x = true -> winsb rA rB out m x = false.
+Proof.
+  intros Hf H. destruct (Hfit x Hf) as [_ Hne]. destruct HP as (Pc & _). destruct (winsb rA rB out m x) eqn:E; [|reflexivity]. exfalso. apply winsb_spec in E. rewrite (wins_iff rA rB (rA_pos N centre) out m x Hne) in E.
+  unfold surely_wrong in H. apply existsb_exists in H. destruct H as (o & Ho & H). apply in_seq in Ho. apply andb_prop in H. destruct H as [H1 H2]. destruct (Nat.eqb_spec o m) as [|Hom]; [discriminate|]. specialize (E o ltac:(lia) Hom).
+  pose proof (nonnegative_ok _ _ H2 (word_sum o x Hf)). nra.
+Qed.
+Definition low_leaf : Type := list (term * grid) * listing.
+Definition lower_leaf (gs : list (nat * vec)) (A : dfa) (l : low_leaf) : option Z :=
+  let ts := fst l in let L := map sequence (snd l) in let cov := covered_by [] ts in
+  if terms_fine [] ts && ascending L && harmless out A (filter (fun og => negb (existsb (Nat.eqb (fst og)) cov)) gs) then
+    match counters A ts with
+    | Some cs => if forallb (fun x => accepts A x && fits masks x && existsb (fun n => hit_by n x) cs && surely_right x) L then
+        let n := (zsum c_count cs - zsum (mass Ms) L)%Z in Some (match ts with _ :: _ :: _ => Z.min n (all_of Ms masks A) | _ => n end) else None
+    | None => None end
+  else None.
+Hypothesis HM : nonneg Ms = true.
+Hypothesis Hlen : length masks = length Ms.
+Hypothesis Hv : forallb (fun b => Nat.leb (length b) v) masks = true.
+Lemma counters_each A ts : closed A = true -> forall cs, counters A ts = Some cs -> forall n, In n cs -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && hit_by n x)) <= c_count n)%Z.
+Proof.
+  intros HA. induction ts as [|[t g] ts IH]; intros cs H n Hn; cbn [counters] in H; [injection H as <-; destruct Hn|]. destruct (count_grid Ms masks false (table_of t) A g) as [n0|] eqn:E; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate].
+  injection H as <-. destruct Hn as [<-|Hn]; [apply (counter_in v Ms masks HM _ _ _ _ _ HA E)|apply (IH l eq_refl n Hn)].
+Qed.
+Lemma as_terms_hit ts : forall cs T, In T (as_terms ts cs) -> exists n, In n cs /\ hit T = hit_by n.
+Proof. induction ts as [|[t g] ts IH]; intros [|n cs] T H; try destruct H as [<-|H]; try contradiction; [exists n; split; [left|]; reflexivity|]. destruct (IH cs T H) as (n' & H1 & H2). exists n'. split; [right; exact H1|exact H2]. Qed.
+Theorem lower_leaf_ok A l n : closed A = true -> lower_leaf gains A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB out m x))) <= n)%Z.
+Proof.
+  intros HA. unfold lower_leaf. destruct l as [ts L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (cov := covered_by [] ts). destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
+  destruct (counters A ts) as [cs|] eqn:Ec; [|discriminate]. destruct (forallb _ L) eqn:EL; [|discriminate]. rewrite forallb_forall in EL. intros Hn.
+  enough (Bound : (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB out m x))) <= zsum c_count cs - zsum (mass Ms) L)%Z).
+  { injection Hn as <-. destruct ts as [|t1 [|t2 ts]]; try exact Bound. apply Z.min_glb; [exact Bound|]. apply (all_of_ge v Ms masks HM Hlen Hv A (fun x => negb (winsb rA rB out m x))). }
+  replace (zsum c_count cs) with (zsum snd (map (fun n => (hit_by n, c_count n)) cs)) by (rewrite zsum_map; reflexivity).
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB out m x))); [exact HM| | |apply ascending_NoDup, E2|].
+  - intros h d Hin. apply in_map_iff in Hin. destruct Hin as (n1 & E & Hn1). injection E as <- <-. apply (counters_each A ts HA cs Ec n1 Hn1).
+  - intros x _ HX HF. apply andb_prop in HX. destruct HX as [Ha Hf]. destruct (Hfit x Hf) as [Hq Hne].
+    destruct (some_term_hits rA rB (rA_pos N centre) out m x (as_terms ts cs) Hne) as (T & HT & Hh).
+    + apply as_terms_earlier, E1.
+    + apply (as_terms_sound A x Hf ts [] cs E1 Ec).
+    + intros o Ho Hom. rewrite (as_terms_covered A ts [] cs Ec). fold cov. destruct (existsb (Nat.eqb o) cov) eqn:Eo.
+      * left. apply existsb_exists in Eo. destruct Eo as (u & Hu & E). apply Nat.eqb_eq in E. subst; exact Hu.
+      * right. apply (harmless_ok A x Ha Hf _ _ E3) with (g := gain o).
+        { intros o' g' Hin. apply filter_In in Hin. destruct Hin as [Hin _]. unfold gains in Hin. apply in_map_iff in Hin. destruct Hin as (o2 & E & _). injection E as -> <-. reflexivity. }
+        apply filter_In. split; [|cbn [fst]; rewrite Eo; reflexivity]. unfold gains. apply (in_map (fun o => (o, gain o))). apply filter_In. split; [apply in_seq; lia|]. destruct (Nat.eqb_spec o m); [contradiction|reflexivity].
+    + intros W. apply winsb_spec in W. rewrite W in HF. discriminate.
+    + destruct (as_terms_hit ts cs T HT) as (n1 & Hn1 & E). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|]. rewrite <- E. exact Hh.
+  - intros x Hx. specialize (EL x Hx). apply andb_prop in EL. destruct EL as [EL H4]. apply andb_prop in EL. destruct EL as [EL H3]. apply andb_prop in EL. destruct EL as [H1 H2].
+    split; [rewrite <- Hlen; apply fits_word; assumption|]. split; [rewrite H1, H2; reflexivity|]. split; [rewrite (surely_right_ok x H2 H4); reflexivity|].
+    apply existsb_exists in H3. destruct H3 as (n1 & Hn1 & Hh). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|exact Hh].
+Qed.
+
+(** ** Leaves above: a spoiler, or none *)
+Definition up_leaf : Type := option (nat * grid) * listing.
+Definition upper_leaf (A : dfa) (l : up_leaf) : option Z :=
+  let L := map sequence (snd l) in
+  let found := match fst l with
+    | None => Some (fun _ => true, all_of Ms masks A)
+    | Some (o, g) => if is_output o then match count_grid Ms masks true (mapm I.neg (table o)) A g with Some n => Some (hit_by n, c_count n) | None => None end else None end in
+  match found with
+  | Some (h, n) => if ascending L && forallb (fun x => accepts A x && fits masks x && h x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
+  | None => None
+  end.
+Theorem upper_leaf_ok A l n : closed A = true -> upper_leaf A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB out m x)) <= n)%Z.
+Proof.
+  intros HA. unfold upper_leaf. destruct l as [sp L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (found := match sp with Some _ => _ | None => _ end).
+  assert (F : forall h d, found = Some (h, d) -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= d)%Z /\ forall x, fits masks x = true -> winsb rA rB out m x = true -> h x = true).
+  { unfold found. intros h d E. destruct sp as [[o g]|].
+    - destruct (is_output o) eqn:Eo; [|discriminate]. apply andb_prop in Eo. destruct Eo as [Eo1 Eo2]. apply Nat.ltb_lt in Eo1. destruct (Nat.eqb_spec o m) as [|Hom]; [discriminate|].
+      destruct (count_grid Ms masks true (mapm I.neg (table o)) A g) as [n1|] eqn:En; [|discriminate]. injection E as <- <-. split; [apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
+      intros x Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). apply winsb_spec in W.
+      apply (grid_hits Ms masks true _ A g n1 x (fun i t => c * - G (query x) m o i t)%R En Hf); [|apply (spoiler rA rB (rA_pos N centre) x m o c out Hne Eo1 Hom Pc W)].
+      rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. apply (mapm_at (fun j => ct j _)); [apply ct_nai|]. replace (c * - G q m o i t)%R with (- (c * G q m o i t))%R by ring. apply ct_neg, table_ok; assumption.
+    - injection E as <- <-. split; [|reflexivity]. rewrite (all_of_is v Ms masks Hlen Hv). apply integral_le; [exact HM|]. intros x _. rewrite andb_true_r. lia. }
+  clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. destruct (ascending L && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
+  assert (Ed : zsum snd [(h, d)] = d) by (unfold zsum; cbn [fold_right snd]; lia). rewrite <- Ed.
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB out m)); [exact HM| | |apply ascending_NoDup, E1|].
+  - intros h' d' [E|[]]. injection E as <- <-. exact F1.
+  - intros x _ HX W. apply andb_prop in HX. destruct HX as [Ha Hf]. exists h, d. split; [left; reflexivity|apply F2; assumption].
+  - intros x Hx. specialize (E2 x Hx). apply andb_prop in E2. destruct E2 as [E2 H4]. apply andb_prop in E2. destruct E2 as [E2 H3]. apply andb_prop in E2. destruct E2 as [H1 H2].
+    split; [rewrite <- Hlen; apply fits_word; assumption|]. split; [rewrite H1, H2; reflexivity|]. split; [apply surely_wrong_ok; assumption|]. exists h, d. split; [left; reflexivity|exact H3].
+Qed.
+End Pair.
+End Pairs.
