@@ -22,6 +22,7 @@ from compactproofs.cli.output import (
     require_seconds,
     tokens_of,
 )
+from compactproofs.cli.tasks import asked_task
 from compactproofs.errors import CompactProofsError
 
 
@@ -33,7 +34,7 @@ def accuracy(
         float | None, typer.Option("--confidence", help="Confidence of the Clopper-Pearson interval of a sample; by default 0.99.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
-    task: TaskOption = "max",
+    task: TaskOption = None,
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
@@ -50,14 +51,13 @@ def accuracy(
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.measuring import accuracy as measure
     from compactproofs.model.zoo import resolve
-    from compactproofs.tasks import task_for
 
     if samples is None and (confidence, seed) != (None, None):
         raise CompactProofsError("--confidence and --seed are about a sample: give --samples N too")
     require_seconds(seconds)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
-    problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
+    problem = asked_task(weights, task, tokens_of("--prefix", prefix), tokens_of("--suffix", suffix))
     if problem.allowed is not None:
         output.say(f"inputs: {problem.inputs_in_words.rstrip(',')}")
     with progress_bar("sampling" if samples else "brute force") as progress:

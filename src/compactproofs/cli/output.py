@@ -56,9 +56,13 @@ SuffixOption = Annotated[
     typer.Option("--suffix", metavar="T,...", help="Fixed tokens after the input, such as '='; the answer is read at the last of them."),
 ]
 
+TASK_HELP = (
+    "What the right output is: max, min, sum-mod:7, ... ('compactproofs tasks' lists them), or a task of your own, module:name, "
+    "which is imported."
+)
+
 TaskOption = Annotated[
-    str,
-    typer.Option("--task", metavar="SPEC", help="What the right output is: max, min, sum-mod:7, ... ('compactproofs tasks' lists them)."),
+    str | None, typer.Option("--task", metavar="SPEC", help=f"{TASK_HELP} By default the one that the model's file names, or max.")
 ]
 
 

@@ -30,6 +30,7 @@ from compactproofs.cli.output import (
     tokens_of,
 )
 from compactproofs.cli.positions import PositionOption, position_of, show_every
+from compactproofs.cli.tasks import asked_task
 from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def prove(
         int | None,
         typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
     ] = None,
-    task: TaskOption = "max",
+    task: TaskOption = None,
     position: PositionOption = "last",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
@@ -102,7 +103,6 @@ def prove(
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
     from compactproofs.proving import Seconds, prove_many
-    from compactproofs.tasks import task_for
 
     require_seconds(1.0 if seconds is None else seconds)
     limit: Seconds = "usual" if seconds is None else seconds
@@ -110,7 +110,7 @@ def prove(
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
-    problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
+    problem = asked_task(weights, task, tokens_of("--prefix", prefix), tokens_of("--suffix", suffix))
     places = readings(weights, problem, where)
     place = _place(output, certificate, semantics, chosen)
     if place is not None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compactproofs.cli.destination import make_folder
-from compactproofs.cli.output import ForceOption, JsonOption, Output, inputs_of, note, progress_bar
+from compactproofs.cli.output import TASK_HELP, ForceOption, JsonOption, Output, inputs_of, note, progress_bar
 from compactproofs.errors import CompactProofsError
 from compactproofs.memory import require_memory
 
 if TYPE_CHECKING:
     from compactproofs.model.kinds import Model
+    from compactproofs.tasks import AbstractTask
 
 _SAMPLES = 100_000
 """So many sequences are evaluated where all of them are too many."""
@@ -24,7 +25,7 @@ _TABLES = 4
 
 def train(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the models; what is finished there is not trained again.")],
-    task: Annotated[str, typer.Option("--task", help="What to learn. Known: max.")] = "max",
+    task: Annotated[str, typer.Option("--task", metavar="SPEC", help=TASK_HELP)] = "max",
     n_ctx: Annotated[int, typer.Option("--n-ctx", help="Sequence length.")] = 4,
     d_vocab: Annotated[int, typer.Option("--d-vocab", help="Number of tokens.")] = 64,
     seeds: Annotated[str, typer.Option("--seeds", metavar="A:B|A,B,...", help="Seeds: a range 0:151 (end excluded) or a list.")] = "0:1",
@@ -47,6 +48,14 @@ def train(
         ),
     ] = "none",
     bias: Annotated[bool, typer.Option("--bias", help="With biases everywhere.")] = False,
+    sampling: Annotated[
+        str,
+        typer.Option(
+            "--sampling",
+            metavar="uniform|balanced",
+            help="Sequences to train on; balanced: every second one has a label that is drawn first, for tasks with rare labels.",
+        ),
+    ] = "uniform",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; by default one per core.")] = None,
     json_path: JsonOption = None,
     force: ForceOption = False,
@@ -54,21 +63,29 @@ def train(
     """Train models by the paper's recipe, many seeds at once (needs the 'train' extra).
 
     Without other options these are the paper's: one head, no MLP, no normalisation, no biases.
+    The task is written into the files, so that prove and accuracy know it.
     A seed's weights do not depend on which other seeds are trained with it. Interrupt it and run it again to go on.
     """
     output = Output(json_path, force=force, inputs=inputs_of(out))
     wanted = parse_seeds(seeds)
-    from compactproofs.training import Recipe, train_seeds
+    from compactproofs.tasks import MaxOfK
+    from compactproofs.tasks.imported import task_by_user
+    from compactproofs.training import Recipe, recipe_for, train_seeds
 
-    model_kind: dict[str, Any] = {"n_heads": n_heads, "d_mlp": d_mlp, "act": act, "norm": norm, "bias": bias}
+    model_kind: dict[str, Any] = {"n_heads": n_heads, "d_mlp": d_mlp, "act": act, "norm": norm, "bias": bias, "sampling": sampling}
     if d_head is not None:
         model_kind["d_head"] = d_head
-    recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, steps=steps, task=task, **model_kind)
+    if task == "max":
+        recipe = Recipe(n_ctx=n_ctx, d_vocab=d_vocab, d_model=d_model, steps=steps, **model_kind)
+        problem: AbstractTask = MaxOfK(n_ctx, d_vocab)
+    else:
+        problem = task_by_user(task, n_ctx, d_vocab)
+        recipe = recipe_for(problem, d_model=d_model, steps=steps, **model_kind)
     require_memory(_TABLES * 8 * d_vocab**2, f"measuring the accuracy of {recipe.name}", "choose a smaller --d-vocab")
     make_folder("--out", out)
     try:
         with progress_bar(f"training {len(wanted)} x {recipe.name}") as progress:
-            models = {m.seed: m for m in train_seeds(recipe, wanted, out=out, workers=workers, progress=progress)}
+            models = {m.seed: m for m in train_seeds(recipe, wanted, task=problem, out=out, workers=workers, progress=progress)}
     except KeyboardInterrupt:
         note(f"interrupted; finished seeds are kept in {out}, the same command goes on")
         raise typer.Exit(130) from None
@@ -76,7 +93,7 @@ def train(
     with progress_bar("measuring accuracy") as progress:
         for done, seed in enumerate(wanted):
             model = models[seed]
-            accuracy, method = _measured(model.weights)
+            accuracy, method = _measured(model.weights, problem)
             rows.append(
                 {
                     "seed": seed,
@@ -97,14 +114,14 @@ def train(
     output.result(rows)
 
 
-def _measured(model: Model) -> tuple[float, str]:
+def _measured(model: Model, task: AbstractTask) -> tuple[float, str]:
     """The accuracy and how it was found: exactly where that takes seconds, else in a sample."""
     from compactproofs.measuring import accuracy
     from compactproofs.model.network import Network
 
     hidden = model.d_model + model.d_mlp if isinstance(model, Network) else 1
     exact = model.d_vocab**model.n_ctx * model.d_vocab * hidden <= 2**31
-    measured = accuracy(model, samples=None if exact else _SAMPLES)
+    measured = accuracy(model, task, samples=None if exact else _SAMPLES)
     return measured.accuracy, measured.method
 
 

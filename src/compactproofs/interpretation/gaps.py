@@ -50,7 +50,7 @@ class Gaps:
 def gap_distribution(weights: Weights, shared: Shared | None = None) -> Gaps:
     """Search the gaps. Cost: O(d_vocab^2 n_ctx log d_vocab) after the tables."""
     v, k = weights.d_vocab, weights.n_ctx
-    table = gap_table(weights, Shared(weights, task_for(weights)) if shared is None else shared)
+    table = gap_table(weights, Shared(weights, task_for(weights, "max")) if shared is None else shared)
     counts = [0] * max(v - 1, 1)
     for m in range(v):
         for c in range(k):

@@ -101,7 +101,7 @@ def interpret(weights: Model, *, samples: int = DEFAULT_SAMPLES, exact_ablations
         raise UnsupportedError(
             f"interpret measures the paper's quantities, of one head without norms and MLP; this network has {weights.described}"
         )
-    task = task_for(weights)  # refuses a model without an output for every token
+    task = task_for(weights, "max")  # refuses a model without an output for every token
     with np.errstate(all="ignore"):
         shared = Shared(weights, task)
         directions = find_directions(weights)

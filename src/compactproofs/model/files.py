@@ -82,9 +82,15 @@ def load(path: str | os.PathLike[str], *, n_heads: int | None = None, normalizat
     else:
         raise ModelError(f"{path}: unknown kind of file {path.suffix!r}; expected .safetensors, .pth or .pt")
     try:
-        return from_tensors(tensors, _merged(config, _config_beside(path)), told)
+        return replace(from_tensors(tensors, _merged(config, _config_beside(path)), told), task=_task_of(path, config))
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def _task_of(path: Path, metadata: Mapping[str, Any]) -> str | None:
+    """What a safetensors file says about its task: a name, which may be that of no task we know."""
+    task = metadata.get("task") if path.suffix == ".safetensors" else None
+    return task if isinstance(task, str) and task else None
 
 
 def from_tensors(tensors: Mapping[str, np.ndarray], config: Mapping[str, Any] | None = None, told: Told | None = None) -> Model:
@@ -160,6 +166,7 @@ def save(weights: Model, path: str | os.PathLike[str], training: Mapping[str, An
     """
     path = Path(path)
     about = {"training": json.dumps(training, sort_keys=True)} if training is not None else {}
+    about |= {"task": weights.task} if weights.task is not None else {}
     about |= encoded_assumptions(weights.assumptions) | encoded_direction(weights.causal)
     if isinstance(weights, Network):
         write_atomically(path, safetensors_bytes(weights.tensors, {**encoded(weights), **about}))

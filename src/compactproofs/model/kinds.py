@@ -30,6 +30,7 @@ def as_network(weights: Model) -> Network:
         score_divisor_squared=weights.score_divisor_squared,
         assumptions=weights.assumptions,
         causal=weights.causal,
+        task=weights.task,
     )
 
 
@@ -44,7 +45,7 @@ def simplest(network: Network) -> Model:
     widened, about = without_biases(tensors, {name: t[name] for name in BIASES if name in t})
     assumptions = (*network.assumptions, *about)
     options = {"score_divisor_squared": network.score_divisor_squared, "assumptions": assumptions, "causal": network.causal}
-    return Weights.from_mapping(widened, **options, rewritten=bool(about))
+    return Weights.from_mapping(widened, **options, rewritten=bool(about), task=network.task)
 
 
 def of_length(model: _Kind, n_ctx: int) -> _Kind:

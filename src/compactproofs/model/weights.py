@@ -74,6 +74,9 @@ class Weights:
     causal: bool | None = None
     """Whether a position sees the tokens up to it only (True) or all of them (False); None if nothing says so. At the last position it
     makes no difference, so it is part of neither the hash nor equality."""
+    task: str | None = None
+    """The name of the task that the model was made for, as its file says; None if nothing says so. It is what is asked where nobody says
+    what, and is part of neither the hash nor equality."""
 
     def __post_init__(self) -> None:
         require_ieee754()

@@ -12,6 +12,10 @@ from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
 from compactproofs.tasks.named import KINDS, NamedTask
+from compactproofs.tasks.regex import NAME as REGEX
+from compactproofs.tasks.regex import TITLE as REGEX_TITLE
+from compactproofs.tasks.regex import USAGE as REGEX_USAGE
+from compactproofs.tasks.regex import RegexTask
 from compactproofs.tasks.rules import Rule, explored
 from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
 from compactproofs.tasks.sign_of_sum import SignOfSum
@@ -24,11 +28,13 @@ __all__ = [
     "LabellingAutomaton",
     "MaxOfK",
     "NamedTask",
+    "RegexTask",
     "Rule",
     "SignOfSum",
     "check_fits",
     "explored",
     "task_for",
+    "task_of_size",
 ]
 
 
@@ -42,39 +48,79 @@ _TASKS: dict[str, Callable[[int, int, str | None], AbstractTask]] = {
     "max": _max,
     SIGN_OF_SUM: SignOfSum.from_text,
     **{name: partial(NamedTask.from_text, name) for name in KINDS},
+    REGEX: RegexTask.from_text,
 }
 """By name: the task of so many tokens, of a vocabulary, with what stands behind a colon."""
 
-KNOWN = ("max", f"{SIGN_OF_SUM}[:offset]", *(kind.usage for kind in KINDS.values()))
+KNOWN = ("max", f"{SIGN_OF_SUM}[:offset]", *(kind.usage for kind in KINDS.values()), REGEX_USAGE)
 """What `--task` and `task_for` understand."""
 
 
 def library() -> dict[str, str]:
     """Every task that has a name: how it is written, and what the right output is."""
     own = {KNOWN[0]: "the largest token", KNOWN[1]: "0, 1 or 2 for a negative, zero or positive sum, token t counted as t - offset"}
-    return own | {kind.usage: kind.title.format(*kind.parameters, middle="d_vocab / 2") for kind in KINDS.values()}
+    return (
+        own
+        | {kind.usage: kind.title.format(*kind.parameters, middle="d_vocab / 2") for kind in KINDS.values()}
+        | {REGEX_USAGE: REGEX_TITLE}
+    )
 
 
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 
 
-def task_for(weights: Model, spec: str = "max", *, prefix: Sequence[int] = (), suffix: Sequence[int] = ()) -> AbstractTask:
-    """The task named `spec` (one of `KNOWN`), sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last
-    positions."""
-    require_weights(weights)
+def task_of_size(spec: str, n_ctx: int, d_vocab: int) -> AbstractTask:
+    """The task named `spec` (one of `KNOWN`) for sequences of n_ctx tokens below d_vocab."""
     name, colon, argument = spec.partition(":")
     if name not in _TASKS:
         raise TaskError(f"unknown task {spec!r:.60}{did_you_mean(name, _TASKS) or ';'} known tasks: {', '.join(KNOWN)}")
+    try:
+        return _TASKS[name](n_ctx, d_vocab, argument if colon else None)
+    except TaskError as error:
+        raise TaskError(f"{error}; known tasks: {', '.join(KNOWN)}") from None
+
+
+def is_known(spec: str) -> bool:
+    """Whether a task of the library has this name, whatever stands behind the colon."""
+    return spec.partition(":")[0] in _TASKS
+
+
+MakeTask = Callable[[str, int, int], AbstractTask]
+"""From a name, n_ctx and d_vocab to a task."""
+
+
+def task_for(
+    weights: Model, spec: str | None = None, *, prefix: Sequence[int] = (), suffix: Sequence[int] = (), make: MakeTask = task_of_size
+) -> AbstractTask:
+    """The task named `spec` (one of `KNOWN`), sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last
+    positions. Without a name it is the task that the model's file names, or `max`.
+
+    Args:
+        weights: the model.
+        spec: the name.
+        prefix: fixed tokens before the input.
+        suffix: fixed tokens after it.
+        make: how a name that somebody gave, not a file, becomes a task.
+    """
+    require_weights(weights)
     free = weights.n_ctx - len(prefix) - len(suffix)
     if free < 1:
         raise TaskError(f"{len(prefix) + len(suffix)} fixed tokens leave no place among the model's n_ctx={weights.n_ctx} positions")
-    try:
-        task = _TASKS[name](free, weights.d_vocab, argument if colon else None)
-    except TaskError as error:
-        raise TaskError(f"{error}; known tasks: {', '.join(KNOWN)}") from None
+    task = _named_by_file(weights, free) if spec is None else make(spec, free, weights.d_vocab)
     task = Framed(task, tuple(prefix), tuple(suffix)) if prefix or suffix else task
     check_fits(task, weights)
     return task
+
+
+def _named_by_file(weights: Model, n_ctx: int) -> AbstractTask:
+    """What a file names must be in the library: nothing is imported because a file says so."""
+    spec = weights.task or "max"
+    if not is_known(spec):
+        raise TaskError(
+            f"the model's file says that its task is {spec!r:.60}, which is none of the library, and a file's word is not enough to import "
+            f"one: say what to ask (--task SPEC, in Python task=...); known tasks: {', '.join(KNOWN)}"
+        )
+    return task_of_size(spec, n_ctx, weights.d_vocab)
 
 
 def require_weights(weights: object) -> None:

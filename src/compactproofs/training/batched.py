@@ -17,7 +17,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from compactproofs.tasks import LabellingAutomaton
 from compactproofs.training.block import block_logits
+from compactproofs.training.data import Data
 from compactproofs.training.recipe import Recipe, derived_seed
 
 _LOSS_WINDOW = 100
@@ -33,18 +35,24 @@ class TrainedTensors:
     """Mean cross-entropy over the last hundred batches."""
 
 
-def train_group(recipe: Recipe, seeds: Sequence[int], on_step: Callable[[int], None] | None = None) -> list[TrainedTensors]:
-    """Train all seeds on one thread, together if that changes no bit. `on_step` is told after every step how many seeds took it."""
+def train_group(
+    recipe: Recipe, seeds: Sequence[int], on_step: Callable[[int], None] | None = None, automaton: LabellingAutomaton | None = None
+) -> list[TrainedTensors]:
+    """Train all seeds on one thread, together if that changes no bit. `on_step` is told after every step how many seeds took it.
+
+    The automaton says what the right output is; without one it is the largest token.
+    """
+    data = Data(recipe, automaton)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     groups = [seeds] if recipe.separable else [[seed] for seed in seeds]
     try:
-        return [trained for group in groups for trained in _train_group(recipe, group, on_step)]
+        return [trained for group in groups for trained in _train_group(recipe, group, data, on_step)]
     finally:
         torch.set_num_threads(threads)
 
 
-def _train_group(recipe: Recipe, seeds: Sequence[int], on_step: Callable[[int], None] | None) -> list[TrainedTensors]:
+def _train_group(recipe: Recipe, seeds: Sequence[int], data: Data, on_step: Callable[[int], None] | None) -> list[TrainedTensors]:
     parameters = {name: p.requires_grad_() for name, p in initial_parameters(recipe, seeds).items()}
     optimiser = torch.optim.AdamW(
         list(parameters.values()),
@@ -58,8 +66,8 @@ def _train_group(recipe: Recipe, seeds: Sequence[int], on_step: Callable[[int], 
     window = min(_LOSS_WINDOW, recipe.steps)
     recent = torch.zeros(len(seeds))
     for step in range(recipe.steps):
-        tokens = torch.stack([torch.randint(0, recipe.d_vocab, (recipe.batch_size, recipe.n_ctx), generator=g) for g in generators])
-        losses = _losses(parameters, tokens, recipe)
+        tokens = data.tokens(generators)
+        losses = _losses(parameters, tokens, data.labels(tokens), recipe)
         optimiser.zero_grad(set_to_none=True)
         losses.sum().backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -89,14 +97,14 @@ def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator, devi
     return torch.ones(shape) if own == "weight" else torch.zeros(shape)
 
 
-def _losses(parameters: dict[str, torch.Tensor], tokens: torch.Tensor, recipe: Recipe) -> torch.Tensor:
-    """Mean cross-entropy of each seed on its own batch: tokens (seed, batch, position) -> (seed,)."""
+def _losses(parameters: dict[str, torch.Tensor], tokens: torch.Tensor, labels: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+    """Mean cross-entropy of each seed on its own batch: tokens (seed, batch, position), labels (seed, batch) -> (seed,)."""
     n_seeds, batch, n_ctx = tokens.shape
     first_row = (torch.arange(n_seeds) * recipe.d_vocab)[:, None, None]
     flat = functional.embedding((tokens + first_row).flatten(), parameters["W_E"].flatten(0, 1))
     stream = flat.view(n_seeds, batch, n_ctx, recipe.d_model) + parameters["W_pos"][:, None]
     logits = (_plain_logits if recipe.plain else block_logits)(parameters, stream, recipe)
-    losses = functional.cross_entropy(logits.flatten(0, 1), tokens.amax(-1).flatten(), reduction="none")
+    losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     return losses.view(n_seeds, batch).sum(1) / batch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +18,9 @@ NORM_EPS = 1e-5
 
 def model_of(recipe: Recipe, tensors: Mapping[str, np.ndarray]) -> Model:
     """The model with these tensors, which are those of `recipe.shapes`: `Weights` where that is enough, else a `Network`."""
+    task = None if recipe.task == "max" else recipe.task
     if recipe.plain:
-        return Weights.from_mapping(tensors)
+        return Weights.from_mapping(tensors, task=task)
     norms = {name: _norm(recipe, name, tensors) for name in recipe.norms}
     network = Network(
         W_E=tensors["W_E"],
@@ -39,7 +41,7 @@ def model_of(recipe: Recipe, tensors: Mapping[str, np.ndarray]) -> Model:
         norm_final=norms.get("norm_final"),
         mlp=_mlp(recipe, tensors),
     )
-    return simplest(network)
+    return simplest(replace(network, task=task))
 
 
 def _norm(recipe: Recipe, name: str, tensors: Mapping[str, np.ndarray]) -> Norm:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactproofs.cores import available_cores
-from compactproofs.errors import MissingExtraError, ModelError
+from compactproofs.errors import MissingExtraError, ModelError, TaskError
 from compactproofs.memory import require_memory
 from compactproofs.model.files import load, save, training_record
 from compactproofs.model.kinds import Model
+from compactproofs.tasks import AbstractTask, LabellingAutomaton
 from compactproofs.training.models import model_of
-from compactproofs.training.recipe import Recipe
+from compactproofs.training.recipe import Recipe, library_task
 from compactproofs.version import __version__
 from compactproofs.workers import start_worker
 
@@ -50,6 +51,7 @@ def train_seeds(
     recipe: Recipe,
     seeds: Iterable[int],
     *,
+    task: AbstractTask | None = None,
     out: Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -61,13 +63,14 @@ def train_seeds(
     Args:
         recipe: what to train.
         seeds: training seeds; duplicates are trained once.
+        task: the task that the recipe names, if it is none of the library.
         out: folder for one `.safetensors` file per seed. Files that are there already are not trained again.
         workers: processes, each with one thread; by default one per core.
         progress: called with (seed-steps done, seed-steps in all).
     """
     if find_spec("torch") is None:
         raise MissingExtraError("training needs torch: pip install 'compactproofs[train]'")
-    wanted = list(dict.fromkeys(seeds))
+    wanted, automaton = list(dict.fromkeys(seeds)), _automaton(recipe, task)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     missing = []
@@ -79,8 +82,28 @@ def train_seeds(
             yield _finished_earlier(path, recipe, seed)
         else:
             missing.append(seed)
-    for trained, seconds in _train_groups(recipe, missing, workers, progress):
+    for trained, seconds in _train_groups(_Job(recipe, automaton), missing, workers, progress):
         yield _keep(trained, seconds, recipe, out)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What workers are told."""
+
+    recipe: Recipe
+    automaton: LabellingAutomaton | None
+    """None: the right output is the largest token."""
+
+
+def _automaton(recipe: Recipe, task: AbstractTask | None) -> LabellingAutomaton | None:
+    if recipe.task == "max":
+        return None
+    task = library_task(recipe.task, recipe.n_ctx, recipe.d_vocab) if task is None else task
+    if (task.spec, task.n_ctx, task.d_vocab) != (recipe.task, recipe.n_ctx, recipe.d_vocab) or task.labels[-1] >= recipe.outputs:
+        raise TaskError(f"the recipe {recipe.name} was given with another task, {task!r:.200}")
+    if task.allowed is not None:
+        raise TaskError(f"the task {task.spec!r:.60} forbids tokens at some places, and training draws them all")
+    return task.automaton
 
 
 def _path(out: Path | None, recipe: Recipe, seed: int) -> Path | None:
@@ -119,9 +142,9 @@ def _record(trained: TrainedTensors, seconds: float, recipe: Recipe) -> dict[str
 
 
 def _train_groups(
-    recipe: Recipe, seeds: Sequence[int], workers: int | None, progress: Callable[[int, int], None] | None
+    job: _Job, seeds: Sequence[int], workers: int | None, progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[TrainedTensors, float]]:
-    workers = workers or available_cores()
+    recipe, workers = job.recipe, workers or available_cores()
     size = max(1, min(GROUP_SIZE, -(-len(seeds) // workers)))
     groups = [seeds[i : i + size] for i in range(0, len(seeds), size)]
     if not groups:
@@ -133,7 +156,7 @@ def _train_groups(
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
     pool = ProcessPoolExecutor(min(workers, len(groups)), context, _start_worker, (counter,))
-    pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, recipe, group) for group in groups}
+    pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, job, group) for group in groups}
     try:
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
@@ -159,7 +182,7 @@ def _start_worker(counter: Synchronized[int]) -> None:
     start_worker()
 
 
-def _train_one(recipe: Recipe, group: Sequence[int]) -> tuple[list[TrainedTensors], float]:
+def _train_one(job: _Job, group: Sequence[int]) -> tuple[list[TrainedTensors], float]:
     from compactproofs.training.batched import train_group
 
     def on_step(seeds: int) -> None:
@@ -168,5 +191,5 @@ def _train_one(recipe: Recipe, group: Sequence[int]) -> tuple[list[TrainedTensor
                 _counter.value += seeds
 
     started = time.perf_counter()
-    trained = train_group(recipe, group, on_step)
+    trained = train_group(job.recipe, group, on_step, job.automaton)
     return trained, time.perf_counter() - started
