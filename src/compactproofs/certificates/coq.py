@@ -99,6 +99,8 @@ def translate(certificate: Json, network: checker.Network) -> str:
         raise CoqError("the certificate is about float32 arithmetic; formal/ is about the real numbers")
     if factors is None:
         raise CoqError("the certificate has no factored terms; formal/ checks factored ones only, as of threshold-cubic-pooled")
+    if question["task"] != "max" and min(question["task"]["labels"]) < 0:
+        raise CoqError("the certificate is about a region: there are sequences without a label, which formal/ does not know")
     sizes = network.sizes()
     v, k = sizes["d_vocab"], sizes["n_ctx"]
     over, under = network.divisor.split("/")

@@ -8,23 +8,30 @@ from compactproofs.errors import ModelError, TaskError
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
-from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.automaton import NO_LABEL, AbstractTask, LabellingAutomaton
+from compactproofs.tasks.distributions import Product, Weighted
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
 from compactproofs.tasks.named import KINDS, NamedTask
+from compactproofs.tasks.regions import Region, Where
 from compactproofs.tasks.rules import Rule, explored
 from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
 from compactproofs.tasks.sign_of_sum import SignOfSum
 
 __all__ = [
     "KNOWN",
+    "NO_LABEL",
     "AbstractTask",
     "Framed",
     "LabellingAutomaton",
     "MaxOfK",
     "NamedTask",
+    "Product",
+    "Region",
     "Rule",
     "SignOfSum",
+    "Weighted",
+    "Where",
     "check_fits",
     "explored",
     "task_for",
@@ -57,9 +64,18 @@ def library() -> dict[str, str]:
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits
 
 
-def task_for(weights: Model, spec: str = "max", *, prefix: Sequence[int] = (), suffix: Sequence[int] = ()) -> AbstractTask:
+def task_for(
+    weights: Model,
+    spec: str = "max",
+    *,
+    prefix: Sequence[int] = (),
+    suffix: Sequence[int] = (),
+    where: str | None = None,
+    distribution: str | Product | None = None,
+) -> AbstractTask:
     """The task named `spec` (one of `KNOWN`), sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last
-    positions."""
+    positions. `where` is a region such as "max>=40,lacks:3", and `distribution` the weights of tokens, such as "product:2,1,1"; both are
+    about the tokens between prefix and suffix."""
     require_weights(weights)
     name, colon, argument = spec.partition(":")
     if name not in _TASKS:
@@ -71,6 +87,10 @@ def task_for(weights: Model, spec: str = "max", *, prefix: Sequence[int] = (), s
         task = _TASKS[name](free, weights.d_vocab, argument if colon else None)
     except TaskError as error:
         raise TaskError(f"{error}; known tasks: {', '.join(KNOWN)}") from None
+    if where is not None:
+        task = Where(task, Region(where))
+    if distribution is not None and distribution != "uniform":
+        task = Weighted(task, Product.from_text(distribution) if isinstance(distribution, str) else distribution)
     task = Framed(task, tuple(prefix), tuple(suffix)) if prefix or suffix else task
     check_fits(task, weights)
     return task
@@ -102,6 +122,8 @@ def check_fits(task: AbstractTask, weights: Model) -> None:
     if task.automaton.transitions.shape[1] != task.d_vocab:
         raise TaskError(f"the task's automaton reads {task.automaton.transitions.shape[1]} tokens, the task has d_vocab={task.d_vocab}")
     require_countable(task.n_ctx, task.d_vocab)
+    if not task.labels:
+        raise TaskError(f"no sequence has a label: the question, {task.title}, of {task.inputs_in_words.rstrip(',')}, is empty")
     largest = max(task.labels)
     if largest >= weights.d_vocab_out:
         raise TaskError(
