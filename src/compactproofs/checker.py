@@ -13,8 +13,9 @@ The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i =
     attention_i proportional to exp(h_q W_Q . h_i W_K / sqrt(score_divisor_squared)),
     logits = (sum_i attention_i h_i W_V W_O + h_q) W_U.
 
-A question is an automaton that gives every sequence its label m (or -1: it is left out), and masses: a sequence has the product of the masses of its tokens, which
-is 1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly larger logit[m] than any other.
+A question is an automaton that gives every sequence its label m (or -1, none: it is left out), and masses: a sequence has the product of
+the masses of its tokens, which is 1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly
+larger logit[m] than any other.
 Write A[t] b[i] for the attention of token t at position i, up to a factor that depends on q only, and
 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).

@@ -28,7 +28,9 @@ def sample(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ExactCount:
-    """Decide `samples` independent sequences, drawn by their masses, uniformly if these are all 1. The same seed gives the same count on any number of threads.
+    """Decide `samples` independent sequences, drawn by their masses, uniformly if these are all 1.
+
+    The same seed gives the same count on any number of threads.
 
     Sequences without a label are drawn again, so what is left are draws from those that have one.
 

@@ -9,7 +9,8 @@ from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import NO_LABEL, AbstractTask, LabellingAutomaton
-from compactproofs.tasks.distributions import Product, Weighted
+from compactproofs.tasks.distribution_files import product_of
+from compactproofs.tasks.distributions import Mixture, Product, Weighted
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
 from compactproofs.tasks.named import KINDS, NamedTask
@@ -25,6 +26,7 @@ __all__ = [
     "Framed",
     "LabellingAutomaton",
     "MaxOfK",
+    "Mixture",
     "NamedTask",
     "Product",
     "Region",
@@ -89,8 +91,8 @@ def task_for(
         raise TaskError(f"{error}; known tasks: {', '.join(KNOWN)}") from None
     if where is not None:
         task = Where(task, Region(where))
-    if distribution is not None and distribution != "uniform":
-        task = Weighted(task, Product.from_text(distribution) if isinstance(distribution, str) else distribution)
+    chosen = product_of(distribution) if isinstance(distribution, str) else distribution
+    task = task if chosen is None else Weighted(task, chosen)
     task = Framed(task, tuple(prefix), tuple(suffix)) if prefix or suffix else task
     check_fits(task, weights)
     return task
@@ -122,6 +124,8 @@ def check_fits(task: AbstractTask, weights: Model) -> None:
     if task.automaton.transitions.shape[1] != task.d_vocab:
         raise TaskError(f"the task's automaton reads {task.automaton.transitions.shape[1]} tokens, the task has d_vocab={task.d_vocab}")
     require_countable(task.n_ctx, task.d_vocab)
+    if task.mass_everywhere > 10**_MAX_DIGITS:
+        raise TaskError(f"the masses of all sequences add up to more than 10^{_MAX_DIGITS}; expected smaller weights")
     if not task.labels:
         raise TaskError(f"no sequence has a label: the question, {task.title}, of {task.inputs_in_words.rstrip(',')}, is empty")
     largest = max(task.labels)

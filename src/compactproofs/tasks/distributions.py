@@ -16,7 +16,6 @@ from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
 from compactproofs.tasks.label_automaton import LabelAutomaton
 
 _WEIGHT = re.compile(r"\d{1,18}(\.\d{1,18}|/[1-9]\d{0,17})?", re.ASCII)
-KNOWN = "uniform, or product:w0,w1,... with a weight for every token (a list for every position, separated by ; if they differ)"
 LARGEST_MASS = 1 << 40
 """The masses of one position add up to this at most."""
 
@@ -45,7 +44,7 @@ class Product:
         """`product:w0,w1,...` or `product:...;...`: a weight is an integer, a decimal or a fraction such as 1/3."""
         kind, _, lists = text.partition(":")
         if kind != "product":
-            raise TaskError(f"unknown distribution {text!r:.60}; expected {KNOWN}")
+            raise TaskError(f"{text!r:.60} is no product distribution; expected product:w0,w1,... with a weight for every token")
         return cls(tuple(tuple(weight(w, text) for w in row.split(",")) for row in lists.split(";")), text)
 
     def masses(self, n_ctx: int, d_vocab: int) -> np.ndarray:
@@ -59,6 +58,19 @@ class Product:
             )
         rows = [_integers(row) for row in self.weights]
         return np.array(rows if len(rows) == n_ctx else rows * n_ctx, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Several distributions, each with its share: first one of them is chosen, then a sequence from it."""
+
+    parts: tuple[tuple[Fraction, Product], ...]
+    name: str = ""
+    """How the theorem calls it."""
+
+    def __post_init__(self) -> None:
+        if not self.parts or any(share <= 0 for share, _ in self.parts):
+            raise TaskError("a mixture needs parts with positive shares")
 
 
 def weight(text: str | int, where: str) -> Fraction:

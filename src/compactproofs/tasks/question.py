@@ -75,7 +75,7 @@ class Question:
         """The mass of all sequences that have a label."""
         if self.masses is None:
             return self.task.total
-        rows = self.masses.tolist()
+        rows: list[list[int]] = self.masses.tolist()
         left_out = self.task.automaton.label_masses(rows).get(NO_LABEL, 0) if self.task.partial else 0
         return math.prod(sum(row) for row in rows) - left_out
 
