@@ -33,9 +33,14 @@ def is_correct(weights, tokens, label):
 
 
 def count_correct(weights, label_of=max):
-    """How many of all sequences the network answers correctly."""
-    sequences = product(range(weights.d_vocab), repeat=weights.n_ctx)
-    return sum(is_correct(weights, tokens, label_of(tokens)) for tokens in sequences)
+    """How many of all sequences the network answers correctly; those without a label (-1) do not count."""
+    return mass_correct(weights, label_of, lambda tokens: 1)
+
+
+def mass_correct(weights, label_of, mass_of):
+    """The mass of the sequences that the network answers correctly; those without a label (-1) do not count."""
+    sequences = [(tokens, label_of(tokens)) for tokens in product(range(weights.d_vocab), repeat=weights.n_ctx)]
+    return sum(mass_of(tokens) for tokens, label in sequences if label >= 0 and mass_of(tokens) and is_correct(weights, tokens, label))
 
 
 def _dot(a, b):

@@ -13,8 +13,9 @@ The network reads tokens x_0 .. x_{k-1}; the last one is the query q. With h_i =
     attention_i proportional to exp(h_q W_Q . h_i W_K / sqrt(score_divisor_squared)),
     logits = (sum_i attention_i h_i W_V W_O + h_q) W_U.
 
-A question is an automaton that gives every sequence its label m, and masses: a sequence has the product of the masses of its tokens, which
-is 1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly larger logit[m] than any other.
+A question is an automaton that gives every sequence its label m (or -1, none: it is left out), and masses: a sequence has the product of
+the masses of its tokens, which is 1 if nothing else is said. The claim is: sequences of mass at least (at most) so much have a strictly
+larger logit[m] than any other.
 Write A[t] b[i] for the attention of token t at position i, up to a factor that depends on q only, and
 
     B_o = EVOU[t][o] + PVOU[i][o] + EU[q][o],        G_o(i, t) = A[t] b[i] (B_o - B_m).
@@ -865,6 +866,7 @@ class Question(NamedTuple):
     masses: Rows  # [i][t]
     semantics: str
     sha256: str
+    total: int  # the mass of all sequences that have a label
 
 
 def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
@@ -878,7 +880,7 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
         start, following, labels = fields(task, "start following labels", "question.task")
         rows = items(following, "question.task.following")
         following = [integers(row, 0, len(rows) - 1, "question.task.following", v) for row in rows]
-        labels = integers(labels, 0, (1 << 31) - 1, "question.task.labels", len(rows))
+        labels = integers(labels, -1, (1 << 31) - 1, "question.task.labels", len(rows))  # -1: no label
         start = integer(start, 0, len(rows) - 1, "question.task.start")
     weights = [[1] * v] * k
     if masses is not None:
@@ -894,7 +896,10 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
     name = hashed(whole + "uniform", []) if masses is None else hashed(whole, weights)
     holds(sha256 == name, f"the question's SHA-256 is {name}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
-    return Question({m: a for m, a in automata.items() if a.tokens}, weights, semantics, name)
+    left_out = sum(mass_by_query(automata.pop(-1), weights, meter).values()) if -1 in automata else 0
+    automata = {m: a for m, a in automata.items() if a.tokens}
+    holds(bool(automata), "question.task: no sequence has a label")
+    return Question(automata, weights, semantics, name, prod(map(sum, weights)) - left_out)
 
 
 def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
@@ -2034,7 +2039,7 @@ def proven(certificate: Json, network: Network, work: int | Meter) -> tuple[int,
         at_least += max(0, part.mass - failing(T, part))
     if certificate["upper"] is not None:
         wrong = (max(0, part.mass - right(T, part)) for part in read_parts(certificate["upper"], T, question, "upper"))
-        at_most = prod(map(sum, question.masses)) - sum(wrong)
+        at_most = question.total - sum(wrong)
     return at_least, at_most, question
 
 
@@ -2087,7 +2092,7 @@ def checked_claim(certificate: Json, network: Network, work: Meter) -> Checked:
     well_formed(most is None or most <= total, "claim.correct_at_most is larger than claim.total")
     well_formed((most is None) == (above is None), "correct_at_most needs a proof `upper`, and such a proof a claim")
     at_least, at_most, question = proven(certificate, network, work)
-    holds(total == prod(map(sum, question.masses)), "the claim gives another total than the mass of all sequences")
+    holds(total == question.total, "the claim gives another total than the mass of all sequences that have a label")
     holds(least <= at_least, f"the certificate proves a mass of {at_least} right, less than the {least} claimed")
     if at_most is not None and most is not None:
         holds(at_most <= most, f"the certificate proves a mass of at most {at_most} right, more than the {most} claimed")
@@ -2096,6 +2101,7 @@ def checked_claim(certificate: Json, network: Network, work: Meter) -> Checked:
     about = {REAL: "over the real numbers", FLOAT32: f"in every float32 evaluation, ASSUMING the error model {ERROR_MODEL}"}
     only = [(i, row) for i, row in enumerate(question.masses) if sum(mass > 0 for mass in row) == 1 < len(row)]
     fixed = "".join(f"; position {i} is the token {next(t for t, mass in enumerate(row) if mass)}" for i, row in only)
+    fixed += "" if total == prod(map(sum, question.masses)) else "; sequences without a label are left out"
     read = f"scores are divided by sqrt({network.divisor.removesuffix('/1')}); question {question.sha256[:16]}{fixed}"
     what = "sequences are" if max(map(max, question.masses)) == 1 else "(the mass of all sequences) is"
     reason = f"{claimed} of {total} {what} answered right, {about[question.semantics]}; {read}"

@@ -59,7 +59,12 @@ def read_at(weights: Model, task: AbstractTask, position: int | Literal["last"])
     check_fits(shorter, network)
     _require_same_inputs(task, shorter)
     later = task.n_ctx - length
-    ways = task.d_vocab**later if task.allowed is None else math.prod(task.allowed[length:].sum(axis=1).tolist())
+    ways = task.d_vocab**later if task.masses is None else math.prod(sum(row) for row in task.masses[length:].tolist())
+    if ways * shorter.total != task.total:
+        raise TaskError(
+            f"position {position} was asked for, but which sequences have a label there depends on the position: {task.title}, of "
+            f"{task.inputs_in_words.rstrip(',')}. Only the last position, {task.n_ctx - 1}, can be read"
+        )
     return Reading(network, shorter, ways, position, () if weights.causal else (CAUSAL,))
 
 
@@ -73,8 +78,8 @@ def readings(weights: Model, task: AbstractTask, position: Position) -> tuple[Re
 
 def _require_same_inputs(task: AbstractTask, shorter: AbstractTask) -> None:
     """Raise unless the shorter task is about the first tokens of the same inputs."""
-    everywhere = np.ones((task.n_ctx, task.d_vocab), dtype=bool)
-    whole = everywhere if task.allowed is None else task.allowed
-    own = everywhere[: shorter.n_ctx] if shorter.allowed is None else shorter.allowed
+    everywhere = np.ones((task.n_ctx, task.d_vocab), dtype=np.int64)
+    whole = everywhere if task.masses is None else task.masses
+    own = everywhere[: shorter.n_ctx] if shorter.masses is None else shorter.masses
     if not np.array_equal(whole[: shorter.n_ctx], own):
         raise TaskError(f"{type(task).__name__}.of_length({shorter.n_ctx}) allows other tokens than the task does at these positions")

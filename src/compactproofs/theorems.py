@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.strategies.base import Bound
-from compactproofs.tasks import AbstractTask
 
 
-def theorem(weights: Model, task: AbstractTask, bound: Bound, position: int | None, assumptions: tuple[str, ...]) -> str:
+class Stated(Protocol):
+    """What a sentence needs to know of a question."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def total_in_words(self) -> str: ...
+
+    @property
+    def inputs_in_words(self) -> str: ...
+
+
+def theorem(weights: Model, task: Stated, bound: Bound, position: int | None, assumptions: tuple[str, ...]) -> str:
     """The claim about the whole model and all its inputs, read at a position if one is given."""
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
     kind = f" of a network with {weights.described}," if isinstance(weights, Network) else ""
@@ -21,7 +35,7 @@ def theorem(weights: Model, task: AbstractTask, bound: Bound, position: int | No
     )
 
 
-def no_theorem(task: AbstractTask, bound: Bound, position: int | None) -> str:
+def no_theorem(task: Stated, bound: Bound, position: int | None) -> str:
     """What the authors' code computes without proving it."""
     where = "" if position is None else f" at position {position}"
     return f"No theorem: the authors' code counts {bound.correct_at_least} of the {task.total_in_words} input sequences{where}."

@@ -20,9 +20,8 @@ from compactproofs.cli.output import (
     inputs_of,
     progress_bar,
     require_seconds,
-    tokens_of,
 )
-from compactproofs.cli.tasks import asked_task
+from compactproofs.cli.questions import DistributionOption, WhereOption, asked
 from compactproofs.errors import CompactProofsError
 
 
@@ -35,6 +34,8 @@ def accuracy(
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
     task: TaskOption = None,
+    where: WhereOption = None,
+    distribution: DistributionOption = "uniform",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
     n_ctx: LengthOption = None,
@@ -50,6 +51,7 @@ def accuracy(
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.measuring import accuracy as measure
+    from compactproofs.mixtures import MixedQuestion, mixture_accuracy
     from compactproofs.model.zoo import resolve
 
     if samples is None and (confidence, seed) != (None, None):
@@ -57,26 +59,32 @@ def accuracy(
     require_seconds(seconds)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
-    problem = asked_task(weights, task, tokens_of("--prefix", prefix), tokens_of("--suffix", suffix))
-    if problem.allowed is not None:
+    problem = asked(weights, task, (prefix, suffix), where, distribution)
+    if isinstance(problem, MixedQuestion) and samples is not None:
+        raise CompactProofsError("--samples: a mixture is measured by brute force only; sample its parts one by one")
+    if isinstance(problem, MixedQuestion) or problem.allowed is not None or problem.partial or not problem.uniform:
         output.say(f"inputs: {problem.inputs_in_words.rstrip(',')}")
     with progress_bar("sampling" if samples else "brute force") as progress:
-        result = measure(
-            weights,
-            problem,
-            samples=samples,
-            seconds=seconds,
-            confidence=0.99 if confidence is None else confidence,
-            seed=seed or 0,
-            progress=progress,
-        )
+        if isinstance(problem, MixedQuestion):
+            result = mixture_accuracy(weights, problem, seconds=seconds)
+        else:
+            result = measure(
+                weights,
+                problem,
+                samples=samples,
+                seconds=seconds,
+                confidence=0.99 if confidence is None else confidence,
+                seed=seed or 0,
+                progress=progress,
+            )
+    sequences = "sequences" if not isinstance(problem, MixedQuestion) and problem.uniform else "(the mass of all sequences)"
     if result.method == "sampling":
         output.say(f"accuracy about {result.accuracy:.6f}: {result.correct} of {result.total} sampled sequences are right")
         output.say(f"{100 * result.confidence:g} % Clopper-Pearson interval: [{result.interval[0]:.6f}, {result.interval[1]:.6f}]")
     elif result.undecided:
-        output.say(f"accuracy at least {result.accuracy:.8f}: {result.correct} of {result.total} sequences are right for certain")
+        output.say(f"accuracy at least {result.accuracy:.8f}: {result.correct} of {result.total} {sequences} for certain")
     else:
-        output.say(f"accuracy {result.accuracy:.8f}, exactly {result.correct} of {result.total} sequences")
+        output.say(f"accuracy {result.accuracy:.8f}, exactly {result.correct} of {result.total} {sequences}")
     details = f"{result.seconds:.2f} s; {result.decided_exactly} sequences needed exact arithmetic"
     output.say(details + (f"; {result.undecided} stay undecided and count as wrong" if result.undecided else ""))
     output.result({**result.as_json(), "inputs": problem.inputs_in_words.rstrip(","), "weights_sha256": weights.sha256})

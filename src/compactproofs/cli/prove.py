@@ -27,10 +27,9 @@ from compactproofs.cli.output import (
     progress_bar,
     require_seconds,
     require_variant_of_use,
-    tokens_of,
 )
 from compactproofs.cli.positions import PositionOption, position_of, show_every
-from compactproofs.cli.tasks import asked_task
+from compactproofs.cli.questions import DistributionOption, WhereOption, asked, no_certificate
 from compactproofs.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ def prove(
         typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
     ] = None,
     task: TaskOption = None,
+    where: WhereOption = None,
+    distribution: DistributionOption = "uniform",
     position: PositionOption = "last",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
@@ -96,22 +97,28 @@ def prove(
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
     infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
     the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far. With --position every there is a
-    theorem for each position, and --seconds is for all of them together.
+    theorem for each position, and --seconds is for all of them together. With --distribution counts are masses: the sums of what sequences
+    weigh.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32, require_work
+    from compactproofs.mixtures import MixedQuestion, prove_asked
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
-    from compactproofs.proving import Seconds, prove_many
+    from compactproofs.proving import Seconds
 
     require_seconds(1.0 if seconds is None else seconds)
     limit: Seconds = "usual" if seconds is None else seconds
-    where = position_of(position)
+    at = position_of(position)
     chosen = _chosen(strategy or [], every, family, variant, max_flops)
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
-    problem = asked_task(weights, task, tokens_of("--prefix", prefix), tokens_of("--suffix", suffix))
-    places = readings(weights, problem, where)
+    question = asked(weights, task, (prefix, suffix), where, distribution)
+    is_mixture = isinstance(question, MixedQuestion)
+    problem = question.tasks[0] if isinstance(question, MixedQuestion) else question
+    if is_mixture and certificate is not None:
+        raise CertificateError(no_certificate(distribution))
+    places = readings(weights, problem, at)
     place = _place(output, certificate, semantics, chosen)
     if place is not None:
         require_work(places[-1].network, sum(len(problem.label_automaton(label).tokens) for label in problem.labels), work)
@@ -124,7 +131,7 @@ def prove(
     interrupted = False
     try:
         with progress_bar("proving") as progress:
-            for proof in prove_many(weights, chosen, problem, position=where, upper=upper, seconds=limit, progress=progress):
+            for proof in prove_asked(weights, chosen, question, position=at, upper=upper, seconds=limit, progress=progress):
                 proofs.append(proof)
     except KeyboardInterrupt:
         interrupted = True
@@ -134,7 +141,7 @@ def prove(
     if max_flops is not None and proofs:  # counting depends on the weights, so some turn out longer than their sizes say
         proofs = _short(proofs, max_flops)
     proofs.sort(key=lambda proof: (proof.position or 0, proof.flops))
-    if proofs and where == "every":
+    if proofs and at == "every":
         show_every(output, proofs, len(places))
     elif proofs:
         _show(output, proofs)
@@ -142,7 +149,7 @@ def prove(
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
-    if output.for_people and len(proofs) > 1 and where != "every":
+    if output.for_people and len(proofs) > 1 and at != "every" and not is_mixture:
         _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
         for label in dict.fromkeys(proof.label for proof in proofs):

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from compactproofs.cli.output import ForceOption, JsonOption, Output, note
-
-if TYPE_CHECKING:
-    from compactproofs.model.kinds import Model
-    from compactproofs.tasks import AbstractTask
+from compactproofs.cli.output import ForceOption, JsonOption, Output
 
 
 def tasks(json_path: JsonOption = None, force: ForceOption = False) -> None:
@@ -23,14 +16,3 @@ def tasks(json_path: JsonOption = None, force: ForceOption = False) -> None:
     rows = [{"task": usage, "right_output": title} for usage, title in library().items()]
     output.table(["task", "the right output is"], [[row["task"], row["right_output"]] for row in rows])
     output.result(rows)
-
-
-def asked_task(weights: Model, spec: str | None, prefix: Sequence[int], suffix: Sequence[int]) -> AbstractTask:
-    """The task that was asked for; where none was, the one that the model's file names, or max. Only what was asked for is imported."""
-    from compactproofs.tasks import task_for
-    from compactproofs.tasks.imported import task_by_user
-
-    problem = task_for(weights, spec, prefix=prefix, suffix=suffix, make=task_by_user)
-    if spec is None and weights.task is not None:
-        note(f"note: the task is {problem.spec}, as the model's file says")
-    return problem

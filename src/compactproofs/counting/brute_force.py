@@ -16,6 +16,7 @@ from compactproofs.counting.choices import Choices
 from compactproofs.counting.outcome import PATIENCE, ExactCount, Progress, duration
 from compactproofs.counting.plain_truth import PlainTruth
 from compactproofs.counting.truth import AbstractTruth, Call
+from compactproofs.counting.weighing import brute_force_by_mass, is_plain
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -39,9 +40,9 @@ def brute_force(
     progress: Progress | None = None,
     stop: Event | None = None,
 ) -> ExactCount:
-    """Count the sequences that the real-number network answers correctly.
+    """Count the sequences that the real-number network answers correctly; if the task has masses, add up theirs.
 
-    Guarantee: correct <= (true number of correct sequences) <= correct + undecided.
+    Guarantee: correct <= (true number, or mass, of correct sequences) <= correct + undecided. Sequences without a label do not count.
     Assumes: nothing.
     Cost: O(d_vocab^n_ctx) times that of one sequence: see `PlainTruth` and `BlockTruth`.
     Source: definition of accuracy; the error bounds are proved in `form.evaluation` and `form.block_evaluation`.
@@ -56,6 +57,10 @@ def brute_force(
     """
     check_fits(task, weights)
     truth, choices = truth_of(weights), Choices.of(task)
+    if not is_plain(task):
+        budget = Budget(None if seconds is None else PATIENCE * seconds, stop)
+        threads = threads or available_cores()
+        return brute_force_by_mass(truth, task, seconds=seconds, threads=threads, progress=progress, budget=budget)
     if choices.last < 0:  # only the query can be chosen
         return truth.decide(task, np.array([choices.sequence(0, query) for query in choices.queries], dtype=np.int64))
     threads, limits = threads or available_cores(), truth.limits(choices)

@@ -20,6 +20,8 @@ class Choices:
     """(n_ctx,)"""
     last: int
     """The last position before the query that has a choice; -1 if there is none."""
+    masses: np.ndarray | None = None
+    """(n_ctx, d_vocab): how likely each token is to be drawn; None: all the same."""
 
     @classmethod
     def of(cls, task: AbstractTask) -> Choices:
@@ -28,7 +30,8 @@ class Choices:
         tokens = np.zeros((task.n_ctx, int(sizes.max())), dtype=np.int64)
         for i, row in enumerate(allowed):
             tokens[i, : sizes[i]] = np.flatnonzero(row)
-        return cls(tokens, sizes, max((i for i in range(task.n_ctx - 1) if sizes[i] > 1), default=-1))
+        last = max((i for i in range(task.n_ctx - 1) if sizes[i] > 1), default=-1)
+        return cls(tokens, sizes, last, None if task.uniform else task.masses)
 
     @property
     def queries(self) -> list[int]:
@@ -54,7 +57,12 @@ class Choices:
         return [*row, query]
 
     def drawn(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """So many sequences, independent and uniform."""
+        """So many sequences, independent, each as likely as its mass says; exactly so."""
+        if self.masses is not None:
+            columns = [
+                np.searchsorted(np.cumsum(row), generator.integers(0, int(row.sum()), size=size), side="right") for row in self.masses
+            ]
+            return np.ascontiguousarray(np.stack(columns, axis=1).astype(np.int64))
         if (self.sizes == self.sizes[0]).all():
             numbers = generator.integers(0, int(self.sizes[0]), size=(size, len(self.sizes)))
         else:

@@ -1,4 +1,4 @@
-"""Accuracy on uniformly drawn sequences, each decided exactly: what to do where brute force cannot reach."""
+"""Accuracy on randomly drawn sequences, each decided exactly: what to do where brute force cannot reach."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from compactproofs.counting.choices import Choices
 from compactproofs.counting.outcome import ExactCount, Progress, duration
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.kinds import Model
-from compactproofs.tasks import AbstractTask, check_fits
+from compactproofs.tasks import NO_LABEL, AbstractTask, check_fits
 
 _ENOUGH = 0.5
 """Seconds after which the batches done so far tell how long the rest takes."""
+_REJECTED = 1000
+"""At most so many are drawn, on average, for one that has a label."""
 
 
 def sample(
@@ -26,7 +28,11 @@ def sample(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ExactCount:
-    """Decide `samples` independent uniform sequences. The same seed gives the same count on any number of threads.
+    """Decide `samples` independent sequences, drawn by their masses, uniformly if these are all 1.
+
+    The same seed gives the same count on any number of threads.
+
+    Sequences without a label are drawn again, so what is left are draws from those that have one.
 
     Raises `InfeasibleError`, soon, if it would take longer than `seconds`.
 
@@ -37,10 +43,14 @@ def sample(
         raise ValueError(f"samples={samples} must be at least 1")
     truth, choices = truth_of(weights), Choices.of(task)
     whole = truth.limits(choices).batch
+    if _REJECTED * task.total < task.mass_everywhere:
+        raise InfeasibleError(
+            f"only one sequence in {task.mass_everywhere // task.total} is in the question: a sample is not drawn from so few"
+        )
 
     def run(batch: int) -> ExactCount:
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
-        return truth.decide(task, choices.drawn(generator, min(whole, samples - batch * whole)))
+        return truth.decide(task, _drawn(task, choices, generator, min(whole, samples - batch * whole)))
 
     correct = undecided = exactly = done = 0
     budget = Budget(seconds)
@@ -60,3 +70,17 @@ def sample(
             "ask for fewer (--samples)."
         )
     return ExactCount(correct, samples, undecided, exactly)
+
+
+def _drawn(task: AbstractTask, choices: Choices, generator: np.random.Generator, size: int) -> np.ndarray:
+    """So many sequences that have a label: those that have none are rejected, and others drawn instead."""
+    if not task.partial:
+        return choices.drawn(generator, size)
+    found: list[np.ndarray] = []
+    missing = size
+    while missing:
+        rows = choices.drawn(generator, size)
+        rows = rows[task.automaton.label(rows) != NO_LABEL][:missing]
+        found.append(rows)
+        missing -= len(rows)
+    return np.concatenate(found)

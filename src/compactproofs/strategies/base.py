@@ -185,8 +185,12 @@ def require_plain(model: Model, strategy: str) -> Weights:
 def require_max_of_k(task: AbstractTask, strategy: str) -> None:
     """Raise unless the task is max-of-K, which the paper's arguments are about."""
     if task.sha256 != MaxOfK(task.n_ctx, task.d_vocab).sha256:
-        fixed = "" if task.allowed is None else " between fixed tokens"
-        raise UnsupportedError(f"{strategy} proves bounds for max-of-K only, not for {task.title}{fixed}. Try the threshold strategies")
+        restricted = task.allowed is not None or task.partial or not task.uniform
+        about = f" of {task.inputs_in_words.rstrip(',')}" if restricted else ""
+        everything = " of all sequences, equally likely" if restricted else ""
+        raise UnsupportedError(
+            f"{strategy} proves bounds for max-of-K{everything} only, not for {task.title}{about}. Try the threshold strategies"
+        )
 
 
 @dataclass(frozen=True)

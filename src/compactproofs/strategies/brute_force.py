@@ -54,9 +54,9 @@ class BruteForce(AbstractStrategy):
     def length(self, weights: Model, task: AbstractTask) -> ProofLength:
         per_sequence = forward_pass_flops(weights)
         return ProofLength(
-            flops_breakdown={step: flops * task.total for step, flops in per_sequence.items()},
-            integer_ops=task.total * task.n_ctx,
-            unexplained_dimensions=task.total * weights.d_vocab_out,
+            flops_breakdown={step: flops * task.sequences for step, flops in per_sequence.items()},
+            integer_ops=task.sequences * task.n_ctx,
+            unexplained_dimensions=task.sequences * weights.d_vocab_out,
         )
 
 

@@ -8,7 +8,9 @@ from compactproofs.errors import ModelError, TaskError
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
-from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.automaton import NO_LABEL, AbstractTask, LabellingAutomaton
+from compactproofs.tasks.distribution_files import product_of
+from compactproofs.tasks.distributions import Mixture, Product, Weighted
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
 from compactproofs.tasks.named import KINDS, NamedTask
@@ -16,6 +18,7 @@ from compactproofs.tasks.regex import NAME as REGEX
 from compactproofs.tasks.regex import TITLE as REGEX_TITLE
 from compactproofs.tasks.regex import USAGE as REGEX_USAGE
 from compactproofs.tasks.regex import RegexTask
+from compactproofs.tasks.regions import Region, Where
 from compactproofs.tasks.rules import Rule, explored
 from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
 from compactproofs.tasks.sign_of_sum import SignOfSum
@@ -23,14 +26,20 @@ from compactproofs.text import did_you_mean
 
 __all__ = [
     "KNOWN",
+    "NO_LABEL",
     "AbstractTask",
     "Framed",
     "LabellingAutomaton",
     "MaxOfK",
+    "Mixture",
     "NamedTask",
+    "Product",
     "RegexTask",
+    "Region",
     "Rule",
     "SignOfSum",
+    "Weighted",
+    "Where",
     "check_fits",
     "explored",
     "task_for",
@@ -90,7 +99,14 @@ MakeTask = Callable[[str, int, int], AbstractTask]
 
 
 def task_for(
-    weights: Model, spec: str | None = None, *, prefix: Sequence[int] = (), suffix: Sequence[int] = (), make: MakeTask = task_of_size
+    weights: Model,
+    spec: str | None = None,
+    *,
+    prefix: Sequence[int] = (),
+    suffix: Sequence[int] = (),
+    where: str | None = None,
+    distribution: str | Product | None = None,
+    make: MakeTask = task_of_size,
 ) -> AbstractTask:
     """The task named `spec` (one of `KNOWN`), sized for the model; `prefix` and `suffix` are tokens that stand at the first and the last
     positions. Without a name it is the task that the model's file names, or `max`.
@@ -100,6 +116,8 @@ def task_for(
         spec: the name.
         prefix: fixed tokens before the input.
         suffix: fixed tokens after it.
+        where: a region such as "max>=40,lacks:3", about the tokens between prefix and suffix.
+        distribution: the weights of tokens, such as "product:2,1,1", at the same positions.
         make: how a name that somebody gave, not a file, becomes a task.
     """
     require_weights(weights)
@@ -107,6 +125,10 @@ def task_for(
     if free < 1:
         raise TaskError(f"{len(prefix) + len(suffix)} fixed tokens leave no place among the model's n_ctx={weights.n_ctx} positions")
     task = _named_by_file(weights, free) if spec is None else make(spec, free, weights.d_vocab)
+    if where is not None:
+        task = Where(task, Region(where))
+    chosen = product_of(distribution) if isinstance(distribution, str) else distribution
+    task = task if chosen is None else Weighted(task, chosen)
     task = Framed(task, tuple(prefix), tuple(suffix)) if prefix or suffix else task
     check_fits(task, weights)
     return task
@@ -149,6 +171,10 @@ def check_fits(task: AbstractTask, weights: Model) -> None:
     if task.automaton.transitions.shape[1] != task.d_vocab:
         raise TaskError(f"the task's automaton reads {task.automaton.transitions.shape[1]} tokens, the task has d_vocab={task.d_vocab}")
     require_countable(task.n_ctx, task.d_vocab)
+    if task.mass_everywhere > 10**_MAX_DIGITS:
+        raise TaskError(f"the masses of all sequences add up to more than 10^{_MAX_DIGITS}; expected smaller weights")
+    if not task.labels:
+        raise TaskError(f"no sequence has a label: the question, {task.title}, of {task.inputs_in_words.rstrip(',')}, is empty")
     largest = max(task.labels)
     if largest >= weights.d_vocab_out:
         raise TaskError(

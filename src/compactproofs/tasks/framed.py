@@ -33,8 +33,13 @@ class Framed(AbstractTask):
         for token in self.fixed:
             if not 0 <= token < self.d_vocab:
                 raise TaskError(f"the fixed token {token} is none of the model's tokens, 0 to {self.d_vocab - 1}")
-        if self.inner.allowed is not None:
+        if isinstance(self.inner, Framed):
             raise TaskError("fixed tokens around fixed tokens: give them together")
+        if self.inner.masses is not None and bool(self.inner.masses[:, list(self.fixed)].any()):
+            raise TaskError(
+                f"the fixed tokens {', '.join(map(str, self.fixed))} do not occur elsewhere, but the distribution gives one of them a "
+                "weight; expected 0 for these tokens"
+            )
         if len(self.fixed) == self.d_vocab:
             raise TaskError("every token is a fixed token, so there is nothing to ask about")
 
@@ -68,12 +73,20 @@ class Framed(AbstractTask):
 
     @cached_property
     def allowed(self) -> np.ndarray:
-        allowed = np.ones((self.n_ctx, self.d_vocab), dtype=bool)
-        allowed[:, list(self.fixed)] = False
-        for i, token in [*enumerate(self.prefix), *enumerate(self.suffix, self.n_ctx - len(self.suffix))]:
-            allowed[i] = np.arange(self.d_vocab) == token
+        allowed = self.masses > 0
         allowed.setflags(write=False)
         return allowed
+
+    @cached_property
+    def masses(self) -> np.ndarray:
+        masses = np.ones((self.n_ctx, self.d_vocab), dtype=np.int64)
+        if self.inner.masses is not None:
+            masses[len(self.prefix) : self.n_ctx - len(self.suffix)] = self.inner.masses
+        masses[:, list(self.fixed)] = 0
+        for i, token in [*enumerate(self.prefix), *enumerate(self.suffix, self.n_ctx - len(self.suffix))]:
+            masses[i] = np.arange(self.d_vocab) == token
+        masses.setflags(write=False)
+        return masses
 
     def of_length(self, n_ctx: int) -> Framed:
         """Only positions of the input can be read; with a suffix the answer stands at its end."""
@@ -102,9 +115,8 @@ class Framed(AbstractTask):
             for word, tokens in (("after", self.prefix), ("before", self.suffix))
             if tokens
         ]
-        return f"sequences of {n} token{'s' if n > 1 else ''} from {free[0]} to {last}{but}, {' and '.join(places)},"
+        return f"sequences of {n} token{'s' if n > 1 else ''} from {free[0]} to {last}{but}, {' and '.join(places)},{self.inner.narrowed}"
 
     @property
     def total_in_words(self) -> str:
-        power = f"{self.d_vocab - len(self.fixed)}^{self.inner.n_ctx}"
-        return f"{power} = {self.total}" if self.total < 10**50 else power
+        return self._in_words(None if self.inner.allowed is not None else f"{self.d_vocab - len(self.fixed)}^{self.inner.n_ctx}")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from compactproofs.errors import TaskError
-from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.automaton import NO_LABEL, AbstractTask, LabellingAutomaton
 from compactproofs.tasks.rules import Rule, explored
 
 _NUMBERS = re.compile(r"\d{1,6}(,\d{1,6})*", re.ASCII)
@@ -164,3 +164,14 @@ def _contains(_n_ctx: int, d_vocab: int, a: int, b: int) -> Rule[int]:
     for token in (a, b):
         _require_token(f"contains:{a},{b}", token, d_vocab)
     return Rule(0, lambda seen, t: seen if seen == 2 else 2 if seen and t == b else max(seen, int(t == a)), lambda seen: int(seen == 2))
+
+
+@_kind("after:T", "the token after the first {}")
+def _after(_n_ctx: int, d_vocab: int, marker: int) -> Rule[int]:
+    """Remembered: -2 before the marker, -1 just behind it, then the answer."""
+    _require_token(f"after:{marker}", marker, d_vocab)
+
+    def step(memory: int, t: int) -> int:
+        return memory if memory >= 0 else t if memory == -1 else -1 if t == marker else -2
+
+    return Rule(-2, step, lambda memory: max(memory, NO_LABEL))

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from compactproofs.errors import TaskError
-from compactproofs.tasks.automaton import AbstractTask
+from compactproofs.tasks.automaton import NO_LABEL, AbstractTask
 from compactproofs.tasks.label_automaton import DEAD, LabelAutomaton
 
 REAL, FLOAT32 = "real", "float32-any-order"
@@ -23,7 +23,8 @@ _LARGEST_MASS = 1 << 40
 class Question:
     """How much of the inputs does the network answer right, `by` the margin?
 
-    Law: the mass of a sequence is the product of masses[i, x_i]; with `masses` None every sequence that the task allows has mass 1.
+    Law: the mass of a sequence is the product of masses[i, x_i]; with `masses` None it is what the task says, 1 if it says nothing.
+    Sequences without a label are outside the question.
     """
 
     task: AbstractTask
@@ -39,8 +40,8 @@ class Question:
             if margin.ndim != 2 or len(margin) != self.task.d_vocab or not (np.isfinite(margin).all() and (margin >= 0).all()):
                 raise TaskError(f"a margin of shape {margin.shape}; expected finite numbers that are not negative, (query, label)")
             object.__setattr__(self, "margin", margin)
-        if self.masses is None and self.task.allowed is not None:
-            object.__setattr__(self, "masses", self.task.allowed.astype(np.int64))
+        if self.masses is None and self.task.masses is not None:
+            object.__setattr__(self, "masses", self.task.masses)
         if self.masses is None:
             return
         masses = np.asarray(self.masses)
@@ -71,10 +72,12 @@ class Question:
 
     @cached_property
     def total(self) -> int:
-        """The mass of all sequences."""
+        """The mass of all sequences that have a label."""
         if self.masses is None:
             return self.task.total
-        return math.prod(sum(row) for row in self.masses.tolist())
+        rows: list[list[int]] = self.masses.tolist()
+        left_out = self.task.automaton.label_masses(rows).get(NO_LABEL, 0) if self.task.partial else 0
+        return math.prod(sum(row) for row in rows) - left_out
 
     def label_automaton(self, label: int) -> LabelAutomaton:
         """The sequences of one label."""

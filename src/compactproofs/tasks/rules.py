@@ -31,7 +31,7 @@ class Rule(Generic[Memory]):
     step: Callable[[Memory, int], Memory]
     """What is remembered after one more token"""
     label: Callable[[Memory], int]
-    """The right output; asked of what whole sequences leave behind only"""
+    """The right output, or `NO_LABEL`; asked of what whole sequences leave behind only"""
 
 
 def explored(rule: Rule[Memory], n_ctx: int, d_vocab: int) -> LabellingAutomaton:

@@ -8,7 +8,7 @@ import pytest
 import compactproofs as cp
 import oracle
 from compactproofs.errors import TaskError
-from compactproofs.tasks import NamedTask, Rule, explored, library, rules
+from compactproofs.tasks import NO_LABEL, NamedTask, Rule, explored, library, rules
 from compactproofs.tasks.named import KINDS
 from models import random_weights
 
@@ -28,6 +28,7 @@ PLAIN = {
     "majority": lambda x: int(sum(2 * t >= V for t in x) > len(x) / 2),
     "contains:1,2": lambda x: int(any(a == 1 and 2 in x[i + 1 :] for i, a in enumerate(x))),
     "contains:3,3": lambda x: int(x.count(3) >= 2),
+    "after:2": lambda x: x[x.index(2) + 1] if 2 in x[:-1] else NO_LABEL,
 }
 
 
@@ -50,9 +51,10 @@ def test_labels_are_those_of_a_plain_function(spec):
         sequences = list(product(range(V), repeat=n_ctx))
         wanted = [PLAIN[spec](list(x)) for x in sequences]
         assert task.automaton.label(np.array(sequences)).tolist() == wanted
-        assert task.labels == sorted(set(wanted))
+        assert task.labels == sorted(set(wanted) - {NO_LABEL}) and task.partial == (NO_LABEL in wanted)
+        assert task.total == sum(label != NO_LABEL for label in wanted)
         assert {label: sum(task.label_automaton(label).totals_by_last(n_ctx)) for label in task.labels} == {
-            label: wanted.count(label) for label in set(wanted)
+            label: wanted.count(label) for label in set(wanted) - {NO_LABEL}
         }
 
 

@@ -40,7 +40,7 @@ def test_automaton_refuses_states_out_of_range():
     with pytest.raises(TaskError, match="out of range"):
         LabellingAutomaton(transitions=np.array([[1]]), labels=np.array([0]), start=0)
     with pytest.raises(TaskError, match="out of range"):
-        LabellingAutomaton(transitions=np.array([[0]]), labels=np.array([-1]), start=0)
+        LabellingAutomaton(transitions=np.array([[0]]), labels=np.array([-2]), start=0)
     with pytest.raises(TaskError, match="expected"):
         LabellingAutomaton(transitions=np.array([[0, 1], [1, 0]]), labels=np.array([0]), start=0)
     with pytest.raises(TaskError, match="not integers"):
