@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from compactproofs.cli.margins import MarginOption, margin_of
 from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
@@ -33,6 +34,7 @@ def accuracy(
         float | None, typer.Option("--confidence", help="Confidence of the Clopper-Pearson interval of a sample; by default 0.99.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
+    margin: MarginOption = None,
     task: TaskOption = "max",
     n_heads: HeadsOption = None,
     normalization: NormalizationOption = None,
@@ -58,6 +60,8 @@ def accuracy(
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
+    if margin_of(margin):
+        output.say(f"right means: by more than {margin}")
     if problem.allowed is not None:
         output.say(f"inputs: {problem.inputs_in_words.rstrip(',')}")
     with progress_bar("sampling" if samples else "brute force") as progress:
@@ -69,6 +73,7 @@ def accuracy(
             confidence=0.99 if confidence is None else confidence,
             seed=seed or 0,
             progress=progress,
+            margin=margin_of(margin),
         )
     if result.method == "sampling":
         output.say(f"accuracy about {result.accuracy:.6f}: {result.correct} of {result.total} sampled sequences are right")

@@ -29,6 +29,7 @@ from compactproofs.cli.output import (
     require_variant_of_use,
     tokens_of,
 )
+from compactproofs.cli.margins import LogLossOption, MarginOption, MarginsOption, asks_for_curve, margin_of, show_curve
 from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.errors import CertificateError
 
@@ -79,6 +80,9 @@ def prove(
         int | None,
         typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
     ] = None,
+    margin: MarginOption = None,
+    margins: MarginsOption = None,
+    log_loss: LogLossOption = False,
     task: TaskOption = "max",
     position: PositionOption = "last",
     n_heads: HeadsOption = None,
@@ -94,7 +98,8 @@ def prove(
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
     infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
     the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far. With --position every there is a
-    theorem for each position, and --seconds is for all of them together.
+    theorem for each position, and --seconds is for all of them together. With --margin X an input is right only if the right output's
+    logit is larger by more than X than every other; --margins and --log-loss ask for a whole curve.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32, require_work
@@ -110,6 +115,10 @@ def prove(
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = task_for(weights, task, prefix=tokens_of("--prefix", prefix), suffix=tokens_of("--suffix", suffix))
+    by = margin_of(margin, certificate)
+    if asks_for_curve(margins, log_loss, certificate, margin, where):
+        show_curve(output, weights, problem, margins, log_loss=log_loss, strategies=chosen, seconds=seconds)
+        return
     places = readings(weights, problem, where)
     place = _place(output, certificate, semantics, chosen)
     if place is not None:
@@ -123,7 +132,7 @@ def prove(
     interrupted = False
     try:
         with progress_bar("proving") as progress:
-            for proof in prove_many(weights, chosen, problem, position=where, upper=upper, seconds=limit, progress=progress):
+            for proof in prove_many(weights, chosen, problem, position=where, upper=upper, seconds=limit, progress=progress, margin=by):
                 proofs.append(proof)
     except KeyboardInterrupt:
         interrupted = True
@@ -141,7 +150,7 @@ def prove(
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
-    if output.for_people and len(proofs) > 1 and where != "every":
+    if output.for_people and len(proofs) > 1 and where != "every" and not by:
         _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
         for label in dict.fromkeys(proof.label for proof in proofs):

@@ -42,7 +42,9 @@ class ExactNetwork:
         QK = _product(_product(query, tensors["W_Q"]), _transpose(tensors["W_K"]))
         VOU = _product(tensors["W_V"], _product(tensors["W_O"], tensors["W_U"]))
         (self._EQKE, self._EQKP), self._score_exponent = _aligned(_product(QK, _transpose(key)), _product(QK, _transpose(position)))
-        (self._EVOU, self._PVOU, self._EU), self._value_exponent = _aligned(_product(key, VOU), _product(position, VOU), _product(query, tensors["W_U"]))
+        (self._EVOU, self._PVOU, self._EU), self._value_exponent = _aligned(
+            _product(key, VOU), _product(position, VOU), _product(query, tensors["W_U"])
+        )
 
     def is_correct(self, tokens: Sequence[int], label: int, margin: Fraction = Fraction(0)) -> bool | None:
         """Whether logit[o] + margin < logit[label] for every other o, over the reals; a tie is wrong; None if undecided.

@@ -16,7 +16,7 @@ add up to at most 1: so an error of at most eta in every y_o moves the loss by a
 1 + sum_o exp(y_o) of all its sequences, taking out powers of two, which is exact; its caller takes one logarithm of the product. Each
 exponential has a relative error below 2^-45 (`arrays.exponential`, whose polynomial this is), each sum of n_out terms one below gamma_n,
 each product one of u: the logarithm of a factor is off by at most LOSS_ERROR, 2^-44 + n_out 2^-52 generously. An exponential with
-y_o < -SMALL is not computed: it is taken for 0, and exp(-SMALL) is less than 2^-60, for each output. A y_o > LARGE is taken for LARGE and
+y_o < -SMALL is not computed: it is taken for 0, and exp(-SMALL) is less than 2^-46, for each output. A y_o > LARGE is taken for LARGE and
 reported: the product is then a lower bound only.
 """
 
@@ -26,8 +26,9 @@ import numpy as np
 
 from compactproofs.arrays.compiling import kernel
 from compactproofs.arrays.exponential import INVERSE_LN2, LN2_HIGH, LN2_LOW, POLYNOMIAL
+from compactproofs.counting.kernels import CORRECT, UNCERTAIN, WRONG
 
-SMALL, LARGE = 42.0, 300.0
+SMALL, LARGE = 32.0, 300.0
 MANTISSA, POWER, WORST_ERROR, SMALLEST, GREATEST, BEYOND, SUM_OF_ERRORS = range(7)
 """What the kernel reports in `numbers`: the product of the losses' factors as mantissa 2^power; the largest eta; bounds of all gaps; how
 many logits were taken for LARGE; the sum of the etas."""
@@ -157,3 +158,41 @@ def gaps_of_query(evaluation: Any, walk: Any, portion: Any, margins: Any, tally:
                 break
             digits[i] = 0
     return unknown
+
+
+@kernel
+@no_type_check
+def gaps_of_sequences(evaluation: Any, sequences: Any, labels: Any, gaps: Any) -> None:
+    """Write bounds of the gap of each sequence (one per row) with its label: gaps[row, 0] from below, gaps[row, 1] from above."""
+    attention, EVOU, PVOU, EU = evaluation.attention, evaluation.EVOU, evaluation.PVOU, evaluation.EU
+    tolerance, floor = evaluation.tolerance, evaluation.floor
+    n_ctx = sequences.shape[1]
+    sheets, _, n_out = EVOU.shape
+    scores = np.empty(n_out)
+    for row in range(sequences.shape[0]):
+        query = sequences[row, n_ctx - 1]
+        mass = 0.0
+        scores[:] = 0.0
+        for i in range(n_ctx):
+            t = sequences[row, i]
+            weight = attention[query, i, t]
+            mass += weight
+            for o in range(n_out):
+                scores[o] += weight * ((EVOU[i % sheets, t, o] + PVOU[i, o]) + EU[query, o])
+        gaps[row, 0], gaps[row, 1] = -np.inf, np.inf
+        if not (mass > 0.0 and tolerance < np.inf):
+            continue
+        eta = tolerance + n_ctx * (floor / mass)
+        gap = np.inf
+        for o in range(n_out):
+            if o != labels[row]:
+                y = (scores[o] - scores[labels[row]]) / mass
+                if not -y >= gap:
+                    gap = -y
+        if gap == gap:
+            gaps[row, 0], gaps[row, 1] = gap - eta, gap + eta
+
+
+def verdict_of_gap(least: float, most: float, margin: float) -> int:
+    """CORRECT if a gap between these certainly exceeds the margin, WRONG if it certainly does not."""
+    return CORRECT if least > margin else WRONG if most <= margin else UNCERTAIN

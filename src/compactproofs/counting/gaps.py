@@ -20,6 +20,7 @@ from compactproofs.counting import gap_kernels
 from compactproofs.counting.choices import Choices
 from compactproofs.counting.exact_sign import ExactNetwork
 from compactproofs.counting.outcome import PATIENCE, ExactCount, Progress, duration
+from compactproofs.counting.plain_truth import PlainTruth
 from compactproofs.counting.truth import Call
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import Evaluation, prepare
@@ -67,6 +68,31 @@ def right_by_margin(
     """
     found = evaluate_gaps(weights, task, (margin,), seconds=seconds, progress=progress, stop=stop)
     return ExactCount(found.at_least[0], found.total, found.at_most[0] - found.at_least[0], found.decided_exactly)
+
+
+class MarginTruth(PlainTruth):
+    """Decides whether the label wins by more than a margin. (`count`, a kernel about winning, is not for it: see `right_by_margin`.)"""
+
+    def __init__(self, weights: Weights, margin: float) -> None:
+        super().__init__(weights)
+        self._margin = margin
+
+    def gaps(self, sequences: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(sequence, 2): bounds of each gap, from below and from above."""
+        require_ieee754()
+        found = np.empty((len(sequences), 2))
+        gap_kernels.gaps_of_sequences(self._evaluation, np.ascontiguousarray(sequences, dtype=np.int64), labels, found)
+        return found
+
+    def count(self, task: AbstractTask, choices: Choices, call: Call, buffer: np.ndarray) -> tuple[int, int]:
+        raise NotImplementedError("right_by_margin counts by margins")
+
+    def verdicts(self, sequences: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        found = [gap_kernels.verdict_of_gap(least, most, self._margin) for least, most in self.gaps(sequences, labels).tolist()]
+        return np.array(found, dtype=np.int64)
+
+    def is_correct(self, tokens: Sequence[int], label: int) -> bool | None:
+        return self._exact.is_correct(tokens, label, Fraction(self._margin))
 
 
 def evaluate_gaps(
@@ -200,6 +226,6 @@ def _mean(logs: tuple[Fraction, Fraction], numbers: np.ndarray, total: int, outp
     worst = float(numbers[gap_kernels.WORST_ERROR])
     if not worst < math.inf:
         return 0.0, math.inf
-    error = Fraction(worst) + Fraction(1, 2**43) + Fraction(outputs, 2**50)
+    error = Fraction(worst) + Fraction(1, 2**43) + Fraction(outputs, 2**45)
     least, most = max(Fraction(0), logs[0] / total - error), logs[1] / total + error
     return round_down(least), math.inf if numbers[gap_kernels.BEYOND] else round_up(most)
