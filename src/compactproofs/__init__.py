@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from compactproofs.certificates import Certificate, check
     from compactproofs.checker import Verdict
     from compactproofs.errors import CompactProofsError
+    from compactproofs.failing_inputs import counterexamples
     from compactproofs.interpretation import Interpretation, interpret, summarise
     from compactproofs.ledger.ledger import Ledger
     from compactproofs.ledger.merge import merge
     from compactproofs.ledger.verify import Verified, verify
+    from compactproofs.margin_curves import margin_curve
     from compactproofs.measuring import Accuracy, accuracy
     from compactproofs.model.files import from_transformer_lens, load, save
     from compactproofs.model.forward import forward
@@ -78,11 +80,13 @@ __all__ = [
     "accuracy",
     "certify",
     "check",
+    "counterexamples",
     "forward",
     "from_pytorch",
     "from_transformer_lens",
     "interpret",
     "load",
+    "margin_curve",
     "merge",
     "open_results",
     "prove",
@@ -129,11 +133,13 @@ _HOME = {
     "accuracy": "compactproofs.measuring",
     "certify": "compactproofs.proof",
     "check": "compactproofs.certificates",
+    "counterexamples": "compactproofs.failing_inputs",
     "forward": "compactproofs.model.forward",
     "from_pytorch": "compactproofs.model.pytorch",
     "from_transformer_lens": "compactproofs.model.files",
     "interpret": "compactproofs.interpretation",
     "load": "compactproofs.model.files",
+    "margin_curve": "compactproofs.margin_curves",
     "merge": "compactproofs.ledger.merge",
     "open_results": "compactproofs.results.store",
     "prove": "compactproofs.proving",

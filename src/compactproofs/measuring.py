@@ -10,12 +10,15 @@ from typing import Any
 from compactproofs.arrays.rounding import round_down, round_up
 from compactproofs.counting.brute_force import SHARED_KEY, brute_force
 from compactproofs.counting.clopper_pearson import clopper_pearson
+from compactproofs.counting.gaps import MarginTruth, right_by_margin
 from compactproofs.counting.outcome import Progress
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import TaskError
 from compactproofs.model.kinds import Model
+from compactproofs.strategies.base import require_plain
 from compactproofs.strategies.shared import Shared
 from compactproofs.tasks import AbstractTask, check_fits, task_for
+from compactproofs.tasks.margin import require_margin
 from compactproofs.version import __version__
 
 DEFAULT_SECONDS = 60.0
@@ -44,6 +47,8 @@ class Accuracy:
     """Wall time, compilation included if it was needed."""
     assumptions: tuple[str, ...]
     """What was assumed about the model file."""
+    margin: float = 0.0
+    """A sequence counts as correct if the label wins by more than this."""
 
     @property
     def accuracy(self) -> float:
@@ -51,7 +56,8 @@ class Accuracy:
         return self.correct / self.total
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        asked = {} if self.margin == 0.0 else {"margin": self.margin}
+        return asked | {
             "accuracy": self.accuracy,
             "correct": str(self.correct),
             "total": str(self.total),
@@ -76,11 +82,13 @@ def accuracy(
     seed: int = 0,
     progress: Progress | None = None,
     shared: Shared | None = None,
+    margin: float = 0.0,
 ) -> Accuracy:
     """Measure the accuracy over all input sequences, exactly, or over `samples` random ones.
 
     Raises `InfeasibleError` with an estimate if that would take longer than `seconds` (None: no limit).
     With the memory `shared` of earlier proofs of the same model and task, brute force is not repeated.
+    With a `margin` a sequence is right if the label's logit is larger by more than that than every other.
 
     Example:
         >>> import compactproofs as cp
@@ -96,16 +104,21 @@ def accuracy(
         raise TaskError(f"samples={samples} must be at least 1")
     if not 0 < confidence < 1:
         raise TaskError(f"confidence={confidence} must lie strictly between 0 and 1")
-    started = time.perf_counter()
+    started, margin = time.perf_counter(), require_margin(margin)
+    plain = None if margin == 0.0 else require_plain(weights, "accuracy by a margin")
     if samples is None:
         method, confidence = "brute-force", 1.0
-        count = memory.get(SHARED_KEY, lambda: brute_force(weights, task, seconds=seconds, progress=progress))
-        memory.record("brute-force", count.correct, count.correct + count.undecided)
+        if plain is not None:
+            count = right_by_margin(plain, task, margin, seconds=seconds, progress=progress)
+        else:
+            count = memory.get(SHARED_KEY, lambda: brute_force(weights, task, seconds=seconds, progress=progress))
+            memory.record("brute-force", count.correct, count.correct + count.undecided)
         least, most = Fraction(count.correct, count.total), Fraction(count.correct + count.undecided, count.total)
         interval = round_down(least), round_up(most)
     else:
         method = "sampling"
-        count = sample(weights, task, samples, seed=seed, seconds=seconds, progress=progress)
+        truth = None if plain is None else MarginTruth(plain, margin)
+        count = sample(weights, task, samples, seed=seed, seconds=seconds, progress=progress, truth=truth)
         interval = (
             clopper_pearson(count.correct, count.total, confidence)[0],
             clopper_pearson(count.correct + count.undecided, count.total, confidence)[1],
@@ -120,4 +133,5 @@ def accuracy(
         confidence=confidence,
         seconds=time.perf_counter() - started,
         assumptions=weights.assumptions,
+        margin=margin,
     )

@@ -98,6 +98,7 @@ def prove_mixture(
     upper: bool = False,
     seconds: Seconds = "usual",
     progress: Callable[[int, int], None] | None = None,
+    margin: float = 0.0,
 ) -> Iterator[Proof]:
     """Like `prove_many`, about a mixture: a proof about each part, and from these the proof about the mixture. It has no certificate; the
     proofs of the parts have. A time limit is shared by the parts.
@@ -109,11 +110,11 @@ def prove_mixture(
     """
     each = seconds if seconds is None or seconds == "usual" else seconds / len(question.tasks)
     found = [
-        list(prove_many(weights, strategies, task, position=position, upper=upper, seconds=each, progress=progress))
+        list(prove_many(weights, strategies, task, position=position, upper=upper, seconds=each, progress=progress, margin=margin))
         for task in question.tasks
     ]
     for proofs in zip(*found, strict=True):
-        yield _mixed(weights, question, proofs)
+        yield _mixed(weights, question, proofs, margin)
 
 
 def prove_asked(
@@ -125,14 +126,17 @@ def prove_asked(
     upper: bool = False,
     seconds: Seconds = "usual",
     progress: Callable[[int, int], None] | None = None,
+    margin: float = 0.0,
 ) -> Iterator[Proof]:
     """`prove_many` or `prove_mixture`, whichever the question needs."""
     if isinstance(question, MixedQuestion):
-        return prove_mixture(weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress)
-    return prove_many(weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress)
+        return prove_mixture(
+            weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress, margin=margin
+        )
+    return prove_many(weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress, margin=margin)
 
 
-def _mixed(weights: Model, question: MixedQuestion, proofs: Sequence[Proof]) -> Proof:
+def _mixed(weights: Model, question: MixedQuestion, proofs: Sequence[Proof], margin: float) -> Proof:
     """The proof about a mixture, from those about its parts by one strategy at one position."""
     first = proofs[0]
     reason = next((proof.reason for proof in proofs if proof.reason is not None), None)
@@ -147,7 +151,7 @@ def _mixed(weights: Model, question: MixedQuestion, proofs: Sequence[Proof]) -> 
         sum(proof.integer_ops for proof in proofs),
         max(proof.unexplained_dimensions for proof in proofs),
     )
-    claim = theorem(weights, question, bound, first.position, first.assumptions)
+    claim = theorem(weights, question, bound, first.position, first.assumptions, margin)
     return replace(
         first,
         status="infeasible" if reason is not None else first.status,
@@ -166,16 +170,19 @@ def _mixed(weights: Model, question: MixedQuestion, proofs: Sequence[Proof]) -> 
     )
 
 
-def mixture_accuracy(weights: Model, question: MixedQuestion, *, seconds: float | None = DEFAULT_SECONDS) -> Accuracy:
+def mixture_accuracy(
+    weights: Model, question: MixedQuestion, *, seconds: float | None = DEFAULT_SECONDS, margin: float = 0.0
+) -> Accuracy:
     """The exact accuracy over a mixture, by brute force over the sequences of each part."""
-    found = [accuracy(weights, task, seconds=None if seconds is None else seconds / len(question.tasks)) for task in question.tasks]
-    correct, undecided = (question.added([getattr(each, name) for each in found]) for name in ("correct", "undecided"))
+    each = None if seconds is None else seconds / len(question.tasks)
+    found = [accuracy(weights, task, seconds=each, margin=margin) for task in question.tasks]
+    correct, undecided = (question.added([getattr(part, name) for part in found]) for name in ("correct", "undecided"))
     return replace(
         found[0],
         correct=correct,
         undecided=undecided,
         total=question.total,
-        decided_exactly=sum(each.decided_exactly for each in found),
+        decided_exactly=sum(part.decided_exactly for part in found),
         interval=(round_down(Fraction(correct, question.total)), round_up(Fraction(correct + undecided, question.total))),
-        seconds=sum(each.seconds for each in found),
+        seconds=sum(part.seconds for part in found),
     )

@@ -58,6 +58,8 @@ class Proof:
     weights_sha256: str
     position: int | None = None
     """Where the answer is read, counted from 0; None if nobody asked for a position: at the last."""
+    margin: float = 0.0
+    """The right output has to win by more than this."""
     version: str = field(default=__version__)
     advice: str = ""
     """How to get more than this, if the search ended by itself; else empty."""
@@ -144,7 +146,8 @@ class Proof:
         return certify(self.origin, self.correct_at_least // ways, most, self.ledger, semantics, work)
 
     def as_json(self) -> dict[str, Any]:
-        asked = {} if self.position is None else {"position": self.position}
+        asked: dict[str, Any] = {} if self.position is None else {"position": self.position}
+        asked |= {} if self.margin == 0.0 else {"margin": self.margin}
         return asked | {
             "strategy": self.strategy,
             "label": self.label,

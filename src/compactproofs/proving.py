@@ -22,6 +22,7 @@ from compactproofs.strategies.registry import strategy as strategy_named
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.threshold.upper import correct_at_most
 from compactproofs.tasks import AbstractTask, check_fits, task_for
+from compactproofs.tasks.margin import question_with_margin, require_margin
 from compactproofs.theorems import no_theorem, theorem
 
 _GRACE = 1.2
@@ -46,6 +47,7 @@ def prove(
     progress: Progress | None = ...,
     shared: Shared | None = ...,
     stop: Event | None = ...,
+    margin: float = ...,
 ) -> tuple[Proof, ...]: ...
 
 
@@ -61,6 +63,7 @@ def prove(
     progress: Progress | None = ...,
     shared: Shared | None = ...,
     stop: Event | None = ...,
+    margin: float = ...,
 ) -> Proof: ...
 
 
@@ -75,6 +78,7 @@ def prove(
     progress: Progress | None = None,
     shared: Shared | None = None,
     stop: Event | None = None,
+    margin: float = 0.0,
 ) -> Proof | tuple[Proof, ...]:
     """Prove a lower bound on the model's accuracy (with `upper=True` an upper bound too, with `upper="own"` if the strategy has one).
 
@@ -85,6 +89,9 @@ def prove(
     The answer is read at the last position, or at `position`, a number from 0; with `"every"` there is a proof for each, in order, and
     `seconds` are for all of them together. Stopped, those it has come to are returned. A memory `shared` is about the network at one
     position.
+
+    With a `margin` an input counts as right only if the right output's logit is larger by more than that, a float64, than every other; such
+    a question shares no memory with others. (docs/explanation/margins.md)
 
     Example:
         >>> import compactproofs as cp
@@ -102,7 +109,8 @@ def prove(
             f"strategy={chosen!r:.60} is a {type(chosen).__name__}; expected a name such as {DEFAULT!r}, or a strategy object"
         )
     places = readings(weights, task, position)
-    proofs = tuple(_at_each(_Whole(weights, task, chosen, upper, progress), places, [shared] * len(places), seconds, stop))
+    whole = _Whole(weights, task, chosen, upper, progress, require_margin(margin))
+    proofs = tuple(_at_each(whole, places, [shared] * len(places), seconds, stop))
     return proofs if position == "every" else proofs[0]
 
 
@@ -115,6 +123,7 @@ class _Whole:
     strategy: AbstractStrategy
     upper: bool | Literal["own"] = False
     progress: Progress | None = None
+    margin: float = 0.0
 
 
 def _at_each(
@@ -128,7 +137,9 @@ def _at_each(
             return
         allowed = most if most is None or len(places) == 1 else budget.left / (len(places) - done)
         usual = seconds == "usual"
-        yield _at(whole, place, Request(place.network, place.task, allowed, bool(whole.upper), whole.progress, memory, stop, usual=usual))
+        asked = question_with_margin(place.task, place.network.d_vocab_out, whole.margin)
+        request = Request(place.network, place.task, allowed, bool(whole.upper), whole.progress, memory, stop, asked, usual)
+        yield _at(whole, place, request)
 
 
 def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
@@ -148,7 +159,7 @@ def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
     length = bound.length or length_by_sizes(chosen, place.network, place.task)
     of_all = _times(bound, place.ways)
     assumptions = (*weights.assumptions, *place.assumptions)
-    claim = theorem(weights, whole.task, of_all, place.position, assumptions)
+    claim = theorem(weights, whole.task, of_all, place.position, assumptions, whole.margin)
     return Proof(
         strategy=chosen.name,
         label=chosen.label,
@@ -171,6 +182,7 @@ def _at(whole: _Whole, place: Reading, request: Request) -> Proof:
         assumptions=assumptions,
         weights_sha256=weights.sha256,
         position=place.position,
+        margin=whole.margin,
         advice=bound.advice,
         origin=Origin(chosen, place.network, request.question, bound.make_ledger, None if place.position is None else weights),
     )
@@ -192,6 +204,7 @@ def prove_many(
     seconds: Seconds = "usual",
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    margin: float = 0.0,
 ) -> Iterator[Proof]:
     """Run several strategies on one model, on all cores, sharing what they have in common; proofs come in the order asked for.
 
@@ -202,12 +215,15 @@ def prove_many(
     task = task_for(weights) if task is None else task
     check_fits(task, weights)
     places, stop = readings(weights, task, position), Event()
-    shared = [Shared(place.network, place.task) for place in places]
+    shared = [Shared(place.network, place.task) if require_margin(margin) == 0.0 else None for place in places]
     done = _Counter(len(places) * len(strategies), progress)
     pool = ThreadPoolExecutor(threads or available_cores())
 
+    def whole(strategy: AbstractStrategy) -> _Whole:
+        return _Whole(weights, task, strategy, upper, margin=margin)
+
     def run(strategy: AbstractStrategy) -> list[Proof]:
-        return [done.counted(proof) for proof in _at_each(_Whole(weights, task, strategy, upper), places, shared, seconds, stop)]
+        return [done.counted(proof) for proof in _at_each(whole(strategy), places, shared, seconds, stop)]
 
     futures = [pool.submit(run, strategy) for strategy in strategies]
     given = 0

@@ -7,6 +7,7 @@ from typing import Protocol
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.strategies.base import Bound
+from compactproofs.tasks.margin import in_words
 
 
 class Stated(Protocol):
@@ -22,7 +23,9 @@ class Stated(Protocol):
     def inputs_in_words(self) -> str: ...
 
 
-def theorem(weights: Model, task: Stated, bound: Bound, position: int | None, assumptions: tuple[str, ...]) -> str:
+def theorem(
+    weights: Model, task: Stated, bound: Bound, position: int | None, assumptions: tuple[str, ...], margin: float = 0.0
+) -> str:
     """The claim about the whole model and all its inputs, read at a position if one is given."""
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
     kind = f" of a network with {weights.described}," if isinstance(weights, Network) else ""
@@ -31,8 +34,17 @@ def theorem(weights: Model, task: Stated, bound: Bound, position: int | None, as
     return (
         f"With the float32 weights of SHA-256 {weights.sha256[:16]}...{kind} read as real numbers, {read}at least {bound.correct_at_least}"
         f"{most} of the {task.total_in_words} {task.inputs_in_words} give the right output{first}, {task.title}, "
-        f"a strictly larger logit than every other output.{assumed}"
+        f"a {_larger(margin)} every other output.{assumed}"
     )
+
+
+def _larger(margin: float) -> str:
+    """By how much the right output has to win."""
+    if margin == 0.0:
+        return "strictly larger logit than"
+    if margin > 0.0:
+        return f"logit that is larger by more than {in_words(margin)} than that of"
+    return f"logit that is larger, or smaller by less than {in_words(-margin)}, than that of"
 
 
 def no_theorem(task: Stated, bound: Bound, position: int | None) -> str:

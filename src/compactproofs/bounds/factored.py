@@ -110,7 +110,10 @@ class WeightedOutputs(AbstractOutputs):
             else:
                 s = self.direct.rest_upper[tokens] * w.max(axis=1, initial=0.0)[:, None]
             if self.margin is not None:
-                s = s + self.margin[np.ix_(tokens, labels)].T * w.max(axis=1, initial=0.0)[:, None]
+                tau = self.margin[np.ix_(tokens, labels)].T
+                heaviest, lightest = w.max(axis=1, initial=0.0)[:, None], w.min(axis=1, initial=np.inf)[:, None]
+                worst = np.where(tau >= 0.0, heaviest, np.where(np.isfinite(lightest), lightest, 0.0))
+                s = s + self.arithmetic.array(tau) * worst
         return Brackets(r, s, p)
 
 

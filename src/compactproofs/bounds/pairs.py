@@ -10,9 +10,9 @@ computed attention A~,
 
     |computed G_o(i, t) - G_o(i, t)| <= 3 T A~ + floor / 4.                                                       (*)
 
-Proof, in the notation of `form.evaluation` (u = 2^-53; b bounds |B| + tau; D >= radii + 4 u (magnitudes) bounds the error of one
+Proof, in the notation of `form.evaluation` (u = 2^-53; b bounds |B| + |tau|; D >= radii + 4 u (magnitudes) bounds the error of one
 computed B; A~ = A (1 + e), |e| <= t <= 0.12). The difference d = B_o - B_m + tau is computed as dV + (dP + (dE + tau)) from three rounded
-differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| + 3 tau) (1 + 4 u), hence at most 2 D. |d| <= 2 b and
+differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| + 3 |tau|) (1 + 4 u), hence at most 2 D. |d| <= 2 b and
 |A~ - A| <= t A <= 1.14 t A~, so the product is off by at most A~ (2 D + 1.14 t 2 b + u (2 b + 2 D)) <= A~ (2.28 t b + 2.1 D + 2 u b)
 <= 3 T A~, as T = (1.1 t + 2 u + 1.2 gamma_k) b + D. Where attention itself underflows, or its exponent is below
 -800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.

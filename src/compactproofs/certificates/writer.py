@@ -33,6 +33,8 @@ from compactproofs.version import __version__
 NO_FLOAT32 = "float32 claims are about networks of one head without biases and norms: with them, the forward pass takes other steps"
 """Why there is none."""
 
+NO_MARGIN = "certificates have no margins but that of float32 arithmetic: they say that the right output wins, not by how much"
+
 _NANOSECONDS = 250
 """Of a product of integers in the checker, with all that is done besides."""
 _SECONDS = 60.0
@@ -50,6 +52,8 @@ def certify(
     than `work` units is refused with an estimate.
     """
     require_semantics(semantics)
+    if origin.question.margin is not None:
+        raise CertificateError(NO_MARGIN)
     strategy, weights, task, masses = origin.strategy, origin.weights, origin.question.task, origin.question.masses
     require_certifiable(strategy)
     if semantics == FLOAT32:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from compactproofs.cli.margins import MarginOption, margin_of
 from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
@@ -33,6 +34,7 @@ def accuracy(
         float | None, typer.Option("--confidence", help="Confidence of the Clopper-Pearson interval of a sample; by default 0.99.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the sample; by default 0.")] = None,
+    margin: MarginOption = None,
     task: TaskOption = None,
     where: WhereOption = None,
     distribution: DistributionOption = "uniform",
@@ -60,13 +62,16 @@ def accuracy(
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = asked(weights, task, (prefix, suffix), where, distribution)
+    by = margin_of(margin)
+    if by:
+        output.say(f"right means: by more than {margin}")
     if isinstance(problem, MixedQuestion) and samples is not None:
         raise CompactProofsError("--samples: a mixture is measured by brute force only; sample its parts one by one")
     if isinstance(problem, MixedQuestion) or problem.allowed is not None or problem.partial or not problem.uniform:
         output.say(f"inputs: {problem.inputs_in_words.rstrip(',')}")
     with progress_bar("sampling" if samples else "brute force") as progress:
         if isinstance(problem, MixedQuestion):
-            result = mixture_accuracy(weights, problem, seconds=seconds)
+            result = mixture_accuracy(weights, problem, seconds=seconds, margin=by)
         else:
             result = measure(
                 weights,
@@ -76,6 +81,7 @@ def accuracy(
                 confidence=0.99 if confidence is None else confidence,
                 seed=seed or 0,
                 progress=progress,
+                margin=by,
             )
     sequences = "sequences" if not isinstance(problem, MixedQuestion) and problem.uniform else "(the mass of all sequences)"
     if result.method == "sampling":

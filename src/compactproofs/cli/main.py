@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, demo, interpret, plugins, prove, report, show, strategies, sweep, tasks, train
+from compactproofs.cli import accuracy, check, counterexamples, demo, interpret, plugins, prove, report, show, strategies, sweep, tasks, train
 from compactproofs.cli.compiling import prepared_for_compiling
 from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError
@@ -46,6 +46,7 @@ app.command("prove")(prove.prove)
 app.command("accuracy")(accuracy.accuracy)
 app.command("check")(check.check)
 app.command("show")(show.show)
+app.command("counterexamples")(counterexamples.counterexamples)
 app.command("interpret")(interpret.interpret)
 app.command("strategies")(strategies.strategies)
 app.command("tasks")(tasks.tasks)

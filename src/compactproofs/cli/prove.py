@@ -28,9 +28,10 @@ from compactproofs.cli.output import (
     require_seconds,
     require_variant_of_use,
 )
+from compactproofs.cli.margins import LogLossOption, MarginOption, MarginsOption, asks_for_curve, margin_of, show_curve
 from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.cli.questions import DistributionOption, WhereOption, asked, no_certificate
-from compactproofs.errors import CertificateError
+from compactproofs.errors import CertificateError, TaskError
 
 if TYPE_CHECKING:
     from compactproofs.certificates.certificate import Certificate
@@ -80,6 +81,9 @@ def prove(
         int | None,
         typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
     ] = None,
+    margin: MarginOption = None,
+    margins: MarginsOption = None,
+    log_loss: LogLossOption = False,
     task: TaskOption = None,
     where: WhereOption = None,
     distribution: DistributionOption = "uniform",
@@ -98,7 +102,8 @@ def prove(
     infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
     the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far. With --position every there is a
     theorem for each position, and --seconds is for all of them together. With --distribution counts are masses: the sums of what sequences
-    weigh.
+    weigh. With --margin X an input is right only if the right output's logit is larger by more than X than every other; --margins and
+    --log-loss ask for a whole curve.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32, require_work
@@ -118,6 +123,12 @@ def prove(
     problem = question.tasks[0] if isinstance(question, MixedQuestion) else question
     if is_mixture and certificate is not None:
         raise CertificateError(no_certificate(distribution))
+    if is_mixture and (margins is not None or log_loss):
+        raise TaskError("--margins and --log-loss are not about mixtures: ask about each part")
+    by = margin_of(margin, certificate)
+    if asks_for_curve(margins, log_loss, certificate, margin, at):
+        show_curve(output, weights, problem, margins, log_loss=log_loss, strategies=chosen, seconds=seconds)
+        return
     places = readings(weights, problem, at)
     place = _place(output, certificate, semantics, chosen)
     if place is not None:
@@ -131,7 +142,7 @@ def prove(
     interrupted = False
     try:
         with progress_bar("proving") as progress:
-            for proof in prove_asked(weights, chosen, question, position=at, upper=upper, seconds=limit, progress=progress):
+            for proof in prove_asked(weights, chosen, question, position=at, upper=upper, seconds=limit, progress=progress, margin=by):
                 proofs.append(proof)
     except KeyboardInterrupt:
         interrupted = True
@@ -149,7 +160,7 @@ def prove(
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
-    if output.for_people and len(proofs) > 1 and at != "every" and not is_mixture:
+    if output.for_people and len(proofs) > 1 and at != "every" and not is_mixture and not by:
         _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
         for label in dict.fromkeys(proof.label for proof in proofs):

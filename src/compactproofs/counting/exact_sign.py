@@ -42,10 +42,12 @@ class ExactNetwork:
         QK = _product(_product(query, tensors["W_Q"]), _transpose(tensors["W_K"]))
         VOU = _product(tensors["W_V"], _product(tensors["W_O"], tensors["W_U"]))
         (self._EQKE, self._EQKP), self._score_exponent = _aligned(_product(QK, _transpose(key)), _product(QK, _transpose(position)))
-        (self._EVOU, self._PVOU, self._EU), _ = _aligned(_product(key, VOU), _product(position, VOU), _product(query, tensors["W_U"]))
+        (self._EVOU, self._PVOU, self._EU), self._value_exponent = _aligned(
+            _product(key, VOU), _product(position, VOU), _product(query, tensors["W_U"])
+        )
 
-    def is_correct(self, tokens: Sequence[int], label: int) -> bool | None:
-        """Whether logit[o] < logit[label] for every other o, over the reals; a tie is wrong; None if undecided.
+    def is_correct(self, tokens: Sequence[int], label: int, margin: Fraction = Fraction(0)) -> bool | None:
+        """Whether logit[o] + margin < logit[label] for every other o, over the reals; a tie is wrong; None if undecided.
 
         Guarantee: True and False are facts about the real-number network.
         Cost: O(n_ctx d_vocab_out) integer operations plus n_ctx exponentials.
@@ -54,10 +56,12 @@ class ExactNetwork:
         undecided = False
         query = tokens[-1]
         scores = [int(self._EQKE[query, t] + self._EQKP[query, i]) for i, t in enumerate(tokens)]
+        extra, common = margin.numerator << self._value_exponent, margin.denominator
         for output in range(self._EU.shape[1]):
             if output == label:
                 continue
             brackets = [self._bracket(i, t, query, output) - self._bracket(i, t, query, label) for i, t in enumerate(tokens)]
+            brackets = [common * bracket + extra for bracket in brackets]
             sign = self._sign(scores, brackets)
             if sign is None:
                 undecided = True

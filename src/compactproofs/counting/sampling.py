@@ -8,6 +8,7 @@ from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.brute_force import truth_of
 from compactproofs.counting.choices import Choices
 from compactproofs.counting.outcome import ExactCount, Progress, duration
+from compactproofs.counting.truth import AbstractTruth
 from compactproofs.errors import InfeasibleError
 from compactproofs.model.kinds import Model
 from compactproofs.tasks import NO_LABEL, AbstractTask, check_fits
@@ -27,6 +28,7 @@ def sample(
     seconds: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    truth: AbstractTruth | None = None,
 ) -> ExactCount:
     """Decide `samples` independent sequences, drawn by their masses, uniformly if these are all 1.
 
@@ -34,14 +36,14 @@ def sample(
 
     Sequences without a label are drawn again, so what is left are draws from those that have one.
 
-    Raises `InfeasibleError`, soon, if it would take longer than `seconds`.
+    `truth` decides them, by default whether the label wins. Raises `InfeasibleError`, soon, if it would take longer than `seconds`.
 
     Cost: that of deciding one sequence (`PlainTruth`, `BlockTruth`), times `samples`.
     """
     check_fits(task, weights)
     if samples < 1:
         raise ValueError(f"samples={samples} must be at least 1")
-    truth, choices = truth_of(weights), Choices.of(task)
+    truth, choices = truth_of(weights) if truth is None else truth, Choices.of(task)
     whole = truth.limits(choices).batch
     if _REJECTED * task.total < task.mass_everywhere:
         raise InfeasibleError(

@@ -81,8 +81,9 @@ def prepare(weights: Model, margin: np.ndarray | None = None) -> Evaluation:
     bracket_error = _radius(tables.EVOU, tables.PVOU, tables.EU)
     bracket_error += 4 * UNIT_ROUNDOFF * _magnitude(tables.EVOU, tables.PVOU, tables.EU)
     margin = np.zeros(tables.EU.shape) if margin is None else margin
-    bracket_error += 4 * UNIT_ROUNDOFF * float(margin.max())
-    bracket = _magnitude(tables.EVOU, tables.PVOU, tables.EU) + float(margin.max()) + bracket_error
+    largest = float(np.abs(margin).max(initial=0.0))
+    bracket_error += 4 * UNIT_ROUNDOFF * largest
+    bracket = _magnitude(tables.EVOU, tables.PVOU, tables.EU) + largest + bracket_error
     weight_error = 1.1 * exponent_error + 2 * RELATIVE_ERROR
     total_error = (1.1 * weight_error + 2 * UNIT_ROUNDOFF + 1.2 * gamma_upper(weights.n_ctx)) * bracket + bracket_error
     finite = all(bool(np.isfinite(t.magnitude_upper()).all()) for t in vars(tables).values()) and bool(np.isfinite(margin).all())

@@ -193,6 +193,12 @@ def require_max_of_k(task: AbstractTask, strategy: str) -> None:
         )
 
 
+def require_no_margin(request: Request, strategy: str) -> None:
+    """Raise if the right output has to win by a margin: the paper's arguments only show that it wins."""
+    if request.question.margin is not None:
+        raise UnsupportedError(f"{strategy} proves that the right output wins, not by how much. For margins try the threshold strategies")
+
+
 @dataclass(frozen=True)
 class Origin:
     """What a proof is about, and how its ledger is made."""

@@ -10,11 +10,13 @@ import numpy as np
 from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import Counting
 from compactproofs.counting.brute_force import SHARED_KEY, brute_force
+from compactproofs.counting.gaps import right_by_margin
 from compactproofs.form.block import block_numbers, readout
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_plain
 from compactproofs.tasks import AbstractTask
+from compactproofs.tasks.margin import margin_of_question
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,14 @@ class BruteForce(AbstractStrategy):
         Cost: O(d_vocab^n_ctx d_vocab_out), sharing work between sequences; `length` charges a full forward pass each, as the paper does.
         Source: definition of accuracy.
         """
-        count = request.shared.get(
-            SHARED_KEY,
-            lambda: brute_force(request.weights, request.task, seconds=request.seconds, progress=request.progress, stop=request.stop),
-        )
+        if request.question.margin is None:
+            count = request.shared.get(
+                SHARED_KEY,
+                lambda: brute_force(request.weights, request.task, seconds=request.seconds, progress=request.progress, stop=request.stop),
+            )
+        else:
+            plain, margin = require_plain(request.weights, "brute-force with a margin"), margin_of_question(request.question)
+            count = right_by_margin(plain, request.task, margin, seconds=request.seconds, progress=request.progress, stop=request.stop)
         most = count.correct + count.undecided if request.upper else None
         return Bound(count.correct, most, "float64 with a proven error bound, exact arithmetic where that does not decide")
 

@@ -28,7 +28,7 @@ from compactproofs.bounds.excluding import excluding_label, max_excluding_label,
 from compactproofs.form.tables import Circuits, circuits
 from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_plain
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_no_margin, require_plain
 from compactproofs.tasks import AbstractTask
 
 _LABELS_AT_ONCE = 16
@@ -62,18 +62,21 @@ class Cubic(AbstractStrategy):
         Source: the module's docstring; soundness in docs/strategies/cubic.md.
         """
         require_max_of_k(request.task, self.name)
+        require_no_margin(request, self.name)
         require_ieee754()
         count = cubic_count(require_plain(request.weights, self.name), Rigorous())
         return Bound(count, None, "interval arithmetic over the reals")
 
     def by_pair(self, request: Request) -> dict[int, list[int]]:
         require_max_of_k(request.task, self.name)
+        require_no_margin(request, self.name)
         require_ieee754()
         return dict(enumerate(cubic_counts(require_plain(request.weights, self.name), Rigorous())))
 
     def unproven(self, request: Request) -> dict[int, list[list[int] | None]]:
         """The most harmful token in as few places as it takes, or the label alone."""
         require_max_of_k(request.task, self.name)
+        require_no_margin(request, self.name)
         weights, arithmetic = require_plain(request.weights, self.name), Rigorous()
         tables, k = circuits(weights, arithmetic), weights.n_ctx
         found: dict[int, list[list[int] | None]] = {}

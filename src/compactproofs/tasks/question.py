@@ -31,14 +31,14 @@ class Question:
     masses: np.ndarray | None = None
     """(n_ctx, d_vocab): integers, not negative."""
     margin: np.ndarray | None = None
-    """(query, label): the label must win by more than this; not negative. None: it must win."""
+    """(query, label): the label must win by more than this; if negative, it may lose by less than so much. None: it must win."""
     semantics: str = REAL
 
     def __post_init__(self) -> None:
         if self.margin is not None:
             margin = np.asarray(self.margin, dtype=np.float64)
-            if margin.ndim != 2 or len(margin) != self.task.d_vocab or not (np.isfinite(margin).all() and (margin >= 0).all()):
-                raise TaskError(f"a margin of shape {margin.shape}; expected finite numbers that are not negative, (query, label)")
+            if margin.ndim != 2 or len(margin) != self.task.d_vocab or not np.isfinite(margin).all():
+                raise TaskError(f"a margin of shape {margin.shape}; expected finite numbers, (query, label)")
             object.__setattr__(self, "margin", margin)
         if self.masses is None and self.task.masses is not None:
             object.__setattr__(self, "masses", self.task.masses)

@@ -16,7 +16,7 @@ from compactproofs.bounds.low_rank_scores import AttentionError, Directions
 from compactproofs.errors import StrategyError
 from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
-from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_plain
+from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength, Request, require_max_of_k, require_no_margin, require_plain
 from compactproofs.strategies.shared import Shared
 from compactproofs.strategies.subcubic.counting import count_covered, covered_by_pair, unproven_by_pair
 from compactproofs.strategies.subcubic.entries import Entries
@@ -110,6 +110,7 @@ class Subcubic(AbstractStrategy):
         Source: paper, "Subcubic proof"; docs/strategies.
         """
         require_max_of_k(request.task, self.name)
+        require_no_margin(request, self.name)
         bench = Workbench(require_plain(request.weights, self.name), request.shared)
         if not self.repaired:
             count = published_count(*self.choices, bench)
@@ -130,6 +131,7 @@ class Subcubic(AbstractStrategy):
 
     def by_pair(self, request: Request) -> dict[int, list[int]] | None:
         require_max_of_k(request.task, self.name)
+        require_no_margin(request, self.name)
         if not self.repaired:
             return None
         require_ieee754()
@@ -140,6 +142,7 @@ class Subcubic(AbstractStrategy):
     def unproven(self, request: Request) -> dict[int, list[list[int] | None]] | None:
         """Tokens nearer to the label than the gap, or any if there is no gap that works."""
         require_max_of_k(request.task, self.name)
+        require_no_margin(request, self.name)
         if not self.repaired:
             return None
         bench = Workbench(require_plain(request.weights, self.name), request.shared)
