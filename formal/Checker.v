@@ -31,6 +31,7 @@ Definition is_pool (p : part) : bool := match shape p with Pool _ => true | _ =>
 Section Check.
 Variables (N : network) (v : nat) (T : task) (Ms : list (list Z)) (centre mu : tensor).
 Local Notation k := (n_ctx N). Local Notation out := (n_out N). Local Notation rA := (rA N centre). Local Notation rB := (rB N centre mu).
+Definition own_masks (A : dfa) (Q : list nat) : list (list bool) := heavies (masks_of v k A Q) Ms.
 (** What a side of a certificate bounds in each part: what fails (below), or what is right (above). *)
 Definition bad (below : bool) (m : nat) (x : list nat) : bool := if below then negb (winsb rA rB out m x) else winsb rA rB out m x.
 Record shared := { s_r : vec; s_p : vec; s_s : vec; s_att : mat; s_pos : mat; s_E : mat; s_P : mat }.
@@ -40,7 +41,7 @@ Definition share (D : ready) (g : group) : shared :=
      s_att := if pools then map (own_attention (g_relative g)) (d_attention D) else []; s_pos := d_places D;
      s_E := if pairs then less_column m (d_EVOU_columns D) else []; s_P := if pairs then less_column m (d_PVOU_columns D) else [] |}.
 Definition part_bad (below : bool) (D : ready) (m : nat) (S : shared) (A : dfa) (p : part) : option Z :=
-  let masks := masks_of v k A (queries p) in
+  let masks := own_masks A (queries p) in
   match shape p, below with
   | Pool t, true => in_tree Ms masks (pool_leaf Ms masks (pooled N v (s_r S) (s_p S) (s_s S) (s_att S) (s_pos S) (queries p))) A t
   | Lower t, true => match queries p with
@@ -52,7 +53,7 @@ Definition part_bad (below : bool) (D : ready) (m : nat) (S : shared) (A : dfa) 
   | _, _ => None
   end.
 Definition part_sum (below : bool) (D : ready) (m : nat) (S : shared) (A : dfa) (p : part) : Z :=
-  match part_bad below D m S A p with Some f => Z.max 0 (all_of Ms (masks_of v k A (queries p)) A - f) | None => 0%Z end.
+  match part_bad below D m S A p with Some f => Z.max 0 (all_of Ms (own_masks A (queries p)) A - f) | None => 0%Z end.
 Definition group_sum (below : bool) (D : ready) (g : group) : Z := let S := share D g in zsum (part_sum below D (g_label g) S (g_dfa g)) (g_parts g).
 Fixpoint different (l : list nat) : bool := match l with [] => true | a :: l' => negb (existsb (Nat.eqb a) l') && different l' end.
 Lemma different_NoDup l : different l = true -> NoDup l.
@@ -101,19 +102,23 @@ Proof.
   - induction (k - 1); [reflexivity|]. simpl. rewrite (proj2 (Nat.leb_le _ _) H). exact IHn.
   - simpl. rewrite andb_true_r. apply Nat.leb_le. unfold mask_of. rewrite map_length, seq_length. lia.
 Qed.
+Lemma own_short A Q : length (live A) <= v -> forallb (fun b => Nat.leb (length b) v) (own_masks A Q) = true.
+Proof. intros H. apply heavies_short, masks_short, H. Qed.
 Lemma part_bad_ok below D g p n : question_fine = true -> ready_ok N centre mu D -> closed (g_dfa g) = true -> length (live (g_dfa g)) <= v -> (forall o, (0 < weight (g_weights g) o)%R) -> In p (g_parts g) ->
   part_bad below D (g_label g) (share D g) (g_dfa g) p = Some n ->
-  (integral v Ms (fun x => one ((accepts (g_dfa g) x && fits (masks_of v k (g_dfa g) (queries p)) x) && bad below (g_label g) x)) <= n)%Z.
+  (integral v Ms (fun x => one ((accepts (g_dfa g) x && fits (own_masks (g_dfa g) (queries p)) x) && bad below (g_label g) x)) <= n)%Z.
 Proof.
   unfold question_fine. intros Hq HD HA Hlive Hw Hp H. apply andb_prop in Hq. destruct Hq as [Hq H4]. apply andb_prop in Hq. destruct Hq as [Hq H3]. apply andb_prop in Hq. destruct Hq as [_ H2]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
-  assert (Hlen : length (masks_of v k (g_dfa g) (queries p)) = length Ms) by (rewrite masks_length by exact H4; symmetry; exact H3). pose proof (masks_short (g_dfa g) (queries p) Hlive) as Hv.
-  assert (Pair : forall q, queries p = [q] -> forall x, fits (masks_of v k (g_dfa g) (queries p)) x = true -> query x = q /\ x <> []).
-  { intros q Eq x Hx. rewrite Eq in Hx. apply fits_query in Hx. destruct Hx as [[E|[]] Hne]. auto. }
+  assert (Hlen : length (own_masks (g_dfa g) (queries p)) = length Ms) by (apply heavies_length; rewrite masks_length by exact H4; symmetry; exact H3). pose proof (own_short (g_dfa g) (queries p) Hlive) as Hv.
+  assert (Fit : forall x, fits (own_masks (g_dfa g) (queries p)) x = true -> fits (masks_of v k (g_dfa g) (queries p)) x = true).
+  { intros x. apply heavies_fits. rewrite masks_length by exact H4. symmetry; exact H3. }
+  assert (Pair : forall q, queries p = [q] -> forall x, fits (own_masks (g_dfa g) (queries p)) x = true -> query x = q /\ x <> []).
+  { intros q Eq x Hx. apply Fit in Hx. rewrite Eq in Hx. apply fits_query in Hx. destruct Hx as [[E|[]] Hne]. auto. }
   unfold part_bad in H. unfold bad. destruct (shape p) as [t|t|t] eqn:Es; destruct below; try discriminate.
   - assert (EP : existsb is_pool (g_parts g) = true) by (apply existsb_exists; exists p; split; [exact Hp|unfold is_pool; rewrite Es; reflexivity]).
     eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (fails N centre mu (g_label g))); [|exact HA|exact H]. intros A l n' HA' Hl.
     eapply (pool_leaf_ok N v Ms centre mu (g_label g) (queries p)); [exact H2|exact Hlen|exact H3|exact Hv| | |exact HA'|exact Hl].
-    + intros x Hx. eapply fits_query; eauto.
+    + intros x Hx. apply Fit in Hx. eapply fits_query; eauto.
     + destruct HD as (R1 & R2 & R3 & R4 & R5 & _). intros q o Hq Ho Hne. unfold share. rewrite EP. cbn [s_r s_p s_s s_att s_pos]. apply (pooled_ok N v centre mu (g_label g) (g_weights g)); auto.
       * intros t' o' Ho' Hne'. apply brackets_ok; assumption.
       * intros i o' Ho' Hne'. apply brackets_ok; assumption.
@@ -147,20 +152,20 @@ Proof.
     repeat split; auto.
     - intros o. unfold weight. apply IZR_lt. destruct (nth_in_or_default o (g_weights g) 1%Z) as [Hin| ->]; [apply Z.ltb_lt, K0, Hin|lia].
     - intros x [_ Hx]. rewrite <- (merges_accepts _ _ _ H6 x). apply (task_dfa_accepts v); assumption. }
-  assert (InX : forall y x, In y parts -> word v k x -> inside y x = accepts (g_dfa (fst y)) x && fits (masks_of v k (g_dfa (fst y)) (queries (snd y))) x).
-  { intros y x Hy Hx. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). unfold inside. rewrite <- F5 by exact Hx. destruct (accepts (g_dfa (fst y)) x) eqn:EA; [|reflexivity]. cbn [andb].
+  assert (InX : forall y x, In y parts -> word v k x -> mass Ms x <> 0%Z -> inside y x = accepts (g_dfa (fst y)) x && fits (own_masks (g_dfa (fst y)) (queries (snd y))) x).
+  { intros y x Hy Hx Hmass. unfold own_masks. rewrite fits_heavies by (try assumption; rewrite masks_length by exact H4; symmetry; exact H3). destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). unfold inside. rewrite <- F5 by exact Hx. destruct (accepts (g_dfa (fst y)) x) eqn:EA; [|reflexivity]. cbn [andb].
     destruct (existsb (Nat.eqb (query x)) (queries (snd y))) eqn:EQ.
     - symmetry. apply masks_fit; [apply Hx|exact H4| |].
       + intros t Ht. split; [apply Hx, Ht|]. eapply accepts_live; eauto.
       + apply existsb_exists in EQ. destruct EQ as (u & Hu & E). apply Nat.eqb_eq in E. subst; exact Hu.
     - destruct (fits _ x) eqn:EF; [|reflexivity]. exfalso. apply fits_query in EF. destruct EF as [EF _]. assert (existsb (Nat.eqb (query x)) (queries (snd y)) = true) by (apply existsb_exists; exists (query x); split; [exact EF|apply Nat.eqb_refl]). congruence. }
-  set (W := fun y : group * part => all_of Ms (masks_of v k (g_dfa (fst y)) (queries (snd y))) (g_dfa (fst y))).
+  set (W := fun y : group * part => all_of Ms (own_masks (g_dfa (fst y)) (queries (snd y))) (g_dfa (fst y))).
   set (F := fun y : group * part => match part_bad below D (g_label (fst y)) (share D (fst y)) (g_dfa (fst y)) (snd y) with Some f => f | None => W y end).
   assert (EW : forall y, In y parts -> W y = integral v Ms (fun x => one (inside y x))).
   { intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & _). unfold W. rewrite (all_of_is v Ms).
-    - apply integral_ext; [exact H2|]. intros x Hx. rewrite H3 in Hx. rewrite (InX y x Hy Hx). reflexivity.
-    - rewrite masks_length by exact H4. symmetry; exact H3.
-    - apply masks_short, F2. }
+    - apply integral_heavy. intros x Hx Hmass. rewrite H3 in Hx. rewrite (InX y x Hy Hx Hmass). reflexivity.
+    - apply heavies_length. rewrite masks_length by exact H4. symmetry; exact H3.
+    - apply own_short, F2. }
   apply Z.le_trans with (zsum (fun y => Z.max 0 (integral v Ms (fun x => one (inside y x)) - F y)) parts).
   - assert (Q : forall gs, (forall g, In g gs -> In g groups) ->
       (zsum (group_sum below D) gs <= zsum (fun y => Z.max 0 (integral v Ms (fun x => one (inside y x)) - F y)) (flat_map (fun g => map (pair g) (g_parts g)) gs))%Z); [|apply Q; auto].
@@ -176,11 +181,11 @@ Proof.
       * apply queries_once, F4.
       * rewrite zsum_zero. simpl. lia.
     + intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). set (m := g_label (fst y)).
-      assert (EX : integral v Ms (fun x => one (inside y x && negb (P x))) = integral v Ms (fun x => one ((accepts (g_dfa (fst y)) x && fits (masks_of v k (g_dfa (fst y)) (queries (snd y))) x) && bad below m x))).
-      { apply integral_ext; [exact H2|]. intros x Hx. rewrite H3 in Hx. rewrite (InX y x Hy Hx). unfold P. rewrite negb_involutive, (F5 x Hx). destruct (Nat.eqb_spec (label_of T x) (g_label (fst y))) as [->|]; reflexivity. }
+      assert (EX : integral v Ms (fun x => one (inside y x && negb (P x))) = integral v Ms (fun x => one ((accepts (g_dfa (fst y)) x && fits (own_masks (g_dfa (fst y)) (queries (snd y))) x) && bad below m x))).
+      { apply integral_heavy. intros x Hx Hmass. rewrite H3 in Hx. rewrite (InX y x Hy Hx Hmass). unfold P. rewrite negb_involutive, (F5 x Hx). destruct (Nat.eqb_spec (label_of T x) (g_label (fst y))) as [->|]; reflexivity. }
       rewrite EX. unfold F. destruct (part_bad _ _ _ _ _ (snd y)) as [f|] eqn:Ef.
       * apply (part_bad_ok below D (fst y) (snd y) f); auto.
-      * rewrite (EW y Hy). apply integral_le; [exact H2|]. intros x Hx. rewrite H3 in Hx. rewrite (InX y x Hy Hx). destruct (_ && fits _ x); destruct (bad below m x); simpl; lia.
+      * unfold W. apply all_of_ge; [exact H2| |apply own_short, F2]. apply heavies_length. rewrite masks_length by exact H4. symmetry; exact H3.
 Qed.
 Lemma total_is : total = integral v Ms (fun _ => 1%Z).
 Proof.

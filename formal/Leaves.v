@@ -31,6 +31,33 @@ Proof.
   - simpl. destruct (Hx t (or_introl eq_refl)) as [_ ->]. simpl. apply IH; [simpl in Hl; lia|intros; apply Hx; right; assumption|]. destruct x; [discriminate|exact Hq].
 Qed.
 
+(** Tokens of mass zero are left out. *)
+Fixpoint heavy (M : list Z) (b : list bool) : list bool := match b, M with x :: b', n :: M' => (x && (0 <? n)%Z) :: heavy M' b' | _, _ => [] end.
+Fixpoint heavies (masks : list (list bool)) (Ms : list (list Z)) : list (list bool) := match masks, Ms with b :: masks', M :: Ms' => heavy M b :: heavies masks' Ms' | _, _ => [] end.
+Lemma heavy_nth b : forall M t, nth t (heavy M b) false = nth t b false && (0 <? nth t M 0)%Z.
+Proof. induction b as [|x b IH]; intros [|n M] [|t]; cbn [heavy nth]; try reflexivity; try apply IH; rewrite andb_false_r; reflexivity. Qed.
+Lemma heavy_length b : forall M, length (heavy M b) <= length b.
+Proof. induction b as [|x b IH]; intros [|n M]; simpl; try lia. specialize (IH M). lia. Qed.
+Lemma heavies_length masks : forall Ms, length masks = length Ms -> length (heavies masks Ms) = length Ms.
+Proof. induction masks as [|b masks IH]; intros [|M Ms] H; try discriminate; [reflexivity|]. simpl in *. rewrite IH; lia. Qed.
+Lemma heavies_short v masks : forall Ms, forallb (fun b => Nat.leb (length b) v) masks = true -> forallb (fun b => Nat.leb (length b) v) (heavies masks Ms) = true.
+Proof.
+  induction masks as [|b masks IH]; intros [|M Ms] H; try reflexivity. simpl in *. apply andb_prop in H. destruct H as [H1 H2]. rewrite IH by exact H2. rewrite andb_true_r. apply Nat.leb_le in H1. apply Nat.leb_le. pose proof (heavy_length b M). lia.
+Qed.
+Lemma heavies_fits masks : forall Ms x, length masks = length Ms -> fits (heavies masks Ms) x = true -> fits masks x = true.
+Proof.
+  induction masks as [|b masks IH]; intros [|M Ms] [|t x] Hl H; try discriminate; [reflexivity|]. cbn [heavies fits] in *. rewrite heavy_nth in H. apply andb_prop in H. destruct H as [H1 H2]. apply andb_prop in H1. destruct H1 as [H1 _].
+  rewrite H1. apply (IH Ms); [simpl in Hl; lia|exact H2].
+Qed.
+Lemma fits_heavies masks : forall Ms x, nonneg Ms = true -> length masks = length Ms -> mass Ms x <> 0%Z -> fits (heavies masks Ms) x = fits masks x.
+Proof.
+  induction masks as [|b masks IH]; intros [|M Ms] [|t x] HM Hl H; try discriminate; try reflexivity. cbn [heavies fits mass] in *. rewrite heavy_nth. rewrite (IH Ms); [|apply (nonneg_tail M), HM|simpl in Hl; lia|intros E; apply H; rewrite E; lia].
+  pose proof (nonneg_nth (M :: Ms) M t HM (or_introl eq_refl)). destruct (Z.ltb_spec 0 (nth t M 0%Z)); [rewrite andb_true_r; reflexivity|]. exfalso. apply H. replace (nth t M 0%Z) with 0%Z by lia. reflexivity.
+Qed.
+Lemma integral_heavy v Ms f g : (forall x, word v (length Ms) x -> mass Ms x <> 0%Z -> f x = g x) -> integral v Ms f = integral v Ms g.
+Proof.
+  intros H. rewrite !integral_words. apply zsum_ext. intros x Hx. destruct (Z.eq_dec (mass Ms x) 0) as [->|E]; [reflexivity|]. rewrite H; [reflexivity|apply words_word, Hx|exact E].
+Qed.
 
 (** * Counts on a grid. [strict] counts sums above zero, else sums of at least zero. *)
 Definition plus (a b : option Z) : option Z := match a, b with Some x, Some y => Some (x + y)%Z | _, _ => None end.

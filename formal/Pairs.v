@@ -159,9 +159,10 @@ Lemma Sum_scaled o x : query x = q -> (sumx (fun i t => c * G q m o i t)%R 0 x =
 Proof. intros Hq. rewrite sumx_scale. unfold Threshold.Sum. rewrite Hq. reflexivity. Qed.
 
 (** ** Harmless outputs: every position taken for its worst, several outputs at once; a failure halves them *)
-Definition gain (o : nat) : vec :=
-  let y := I.add prec (joined1 (map (at2 (p_P P) o) (seq 0 k))) (at1 (p_U P) o) in let e := nth o (p_E P) [] in mzip (fun x _ => I.add prec x y) (hd [] masks) e e.
-Definition gains : list (nat * vec) := map (fun o => (o, gain o)) (filter (fun o => negb (Nat.eqb o m)) (seq 0 out)).
+Definition anywhere : list bool := fold_right either [] masks.
+Definition gain (live : list bool) (o : nat) : vec :=
+  let y := I.add prec (joined1 (map (at2 (p_P P) o) (seq 0 k))) (at1 (p_U P) o) in let e := nth o (p_E P) [] in mzip (fun x _ => I.add prec x y) live e e.
+Definition gains : list (nat * vec) := let live := anywhere in map (fun o => (o, gain live o)) (filter (fun o => negb (Nat.eqb o m)) (seq 0 out)).
 Definition worst_table (w : vec) : mat :=
   map (fun i => mzip (I.mul prec) (nth i masks []) (nth i (p_A P) []) w) (seq 0 (k - 1)) ++ [only q (I.mul prec (at2 (p_A P) (k - 1) q) (at1 w q))].
 Fixpoint harmless (fuel : nat) (A : dfa) (os : list (nat * vec)) : bool :=
@@ -174,7 +175,7 @@ Fixpoint harmless (fuel : nat) (A : dfa) (os : list (nat * vec)) : bool :=
         | [(o, _)] => stays_negative A masks (table o)
         | _ => let n := Nat.div2 (length os) in harmless fuel' A (firstn n os) && harmless fuel' A (skipn n os) end end
   end.
-Lemma gain_ok o i t : i < k -> ub (at1 (gain o) t) ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m))).
+Lemma gain_ok live o i t : i < k -> ub (at1 (gain live o) t) ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m))).
 Proof.
   destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi. unfold gain. apply (mzip_at (fun j => ub j _)); [apply ub_nai|]. apply ub_add; [apply ub_ct, H2|]. apply ub_add; [|apply ub_ct, H4].
   apply (ub_joined1 _ (at2 (p_P P) o i)); [apply in_map, in_seq; lia|apply ub_ct, H3].
@@ -196,7 +197,7 @@ Proof.
   intros HN Ha Hf H. destruct (Hfit x Hf) as [Hq _]. pose proof (stays_negative_ok A masks hs (fun i t => c * G q m o i t)%R x HN Ha Hf) as K. rewrite Hk, Hq in K. specialize (K H).
   rewrite Sum_scaled in K by exact Hq. destruct HP as (H1 & _). nra.
 Qed.
-Lemma harmless_ok A x : accepts A x = true -> fits masks x = true -> forall fuel os, harmless fuel A os = true -> (forall o g, In (o, g) os -> g = gain o) -> forall o g, In (o, g) os -> (Sum x m o < 0)%R.
+Lemma harmless_ok A x : accepts A x = true -> fits masks x = true -> forall fuel os, harmless fuel A os = true -> (forall o g, In (o, g) os -> g = gain anywhere o) -> forall o g, In (o, g) os -> (Sum x m o < 0)%R.
 Proof.
   intros Ha Hf. induction fuel as [|fuel IH]; intros os H Hg o g Hin; (destruct os as [|og os]; [destruct Hin|]); cbn [harmless] in H; set (l := og :: os) in *;
     (destruct (stays_negative A masks (worst_table (joined (map snd l)))) eqn:E;
@@ -321,9 +322,9 @@ Proof.
     + apply (as_terms_sound A x Hf ts [] cs E1 Ec).
     + intros o Ho Hom. rewrite (as_terms_covered A ts [] cs Ec). fold cov. destruct (existsb (Nat.eqb o) cov) eqn:Eo.
       * left. apply existsb_exists in Eo. destruct Eo as (u & Hu & E). apply Nat.eqb_eq in E. subst; exact Hu.
-      * right. apply (harmless_ok A x Ha Hf _ _ E3) with (g := gain o).
+      * right. apply (harmless_ok A x Ha Hf _ _ E3) with (g := gain anywhere o).
         { intros o' g' Hin. apply filter_In in Hin. destruct Hin as [Hin _]. unfold gains in Hin. apply in_map_iff in Hin. destruct Hin as (o2 & E & _). injection E as -> <-. reflexivity. }
-        apply filter_In. split; [|cbn [fst]; rewrite Eo; reflexivity]. unfold gains. apply (in_map (fun o => (o, gain o))). apply filter_In. split; [apply in_seq; lia|]. destruct (Nat.eqb_spec o m); [contradiction|reflexivity].
+        apply filter_In. split; [|cbn [fst]; rewrite Eo; reflexivity]. unfold gains. apply (in_map (fun o => (o, gain anywhere o))). apply filter_In. split; [apply in_seq; lia|]. destruct (Nat.eqb_spec o m); [contradiction|reflexivity].
     + intros W. apply winsb_spec in W. rewrite W in HF. discriminate.
     + destruct (as_terms_hit ts cs T HT) as (n1 & Hn1 & E). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|]. rewrite <- E. exact Hh.
   - intros x Hx. specialize (EL x Hx). apply andb_prop in EL. destruct EL as [EL H4]. apply andb_prop in EL. destruct EL as [EL H3]. apply andb_prop in EL. destruct EL as [H1 H2].

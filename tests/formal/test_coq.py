@@ -13,6 +13,7 @@ import compactproofs as cp
 from command import inside, run
 from compactproofs.certificates import coq
 from compactproofs.certificates.checking import network
+from compactproofs.tasks import task_for
 from models import adversarial_models, mostly_right
 from tasks import KINDS, Named
 
@@ -295,10 +296,22 @@ def test_the_axioms_of_each_main_theorem(tmp_path):
 
 @needs_coq
 @pytest.mark.long
-def test_the_verb(pooled, tmp_path):
-    place = tmp_path / "max4.cert.json"
-    place.write_text(json.dumps(pooled[0]))
-    found = json.loads(run("check", "--coq", place, "max-of-4", "--json", "-").stdout)
+def test_fixed_tokens():
+    """A token of mass zero may stand nowhere, not even in a walk."""
+    weights = mostly_right(2, v=5, k=4, noise=1.2)
+    proof, certificate, model = proved(weights, task=task_for(weights, prefix=(1,)))
+    assert certificate["question"]["masses"] is not None and proof.correct_at_least == proof.correct_at_most
+    verdict = coq.run(coq.translate(certificate, model), axioms=False)
+    assert verdict.accepted, verdict.message
+
+
+@needs_coq
+@pytest.mark.long
+def test_the_verb(exact, tmp_path):
+    place, model = tmp_path / "tiny.cert.json", tmp_path / "tiny.safetensors"
+    cp.save(mostly_right(2, v=5, k=4, noise=1.2), model)
+    place.write_text(json.dumps(exact[0]))
+    found = json.loads(run("check", "--coq", place, model, "--json", "-").stdout)
     assert found["verdict"] == "accepted" and tuple(found["axioms"]) == axioms_of("Checker.check_sound")
 
 
