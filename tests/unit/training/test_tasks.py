@@ -23,7 +23,7 @@ SPECS = {
     **dict.fromkeys(("max", "min", "first", "last", "kth-largest:2", "argmax", "sum-mod:7", "sign-of-sum", "majority"), Sampling.UNIFORM),
     **dict.fromkeys(("parity:3", "contains:1,2", "sign-of-sum:8", "regex:.* 3 [0-7] .*"), Sampling.BALANCED),
 }
-QUICK = ("argmax", "parity:3", "contains:1,2")
+QUICK = ("parity:3", "contains:1,2")
 """The others are for long runs."""
 
 
@@ -67,7 +67,7 @@ def test_losses_are_about_the_labels_of_the_task():
     from compactproofs.training.batched import train_group
     from compactproofs.training.data import Data
 
-    recipe = Recipe(n_ctx=3, d_vocab=8, d_model=8, steps=100, task="first")
+    recipe = Recipe(n_ctx=3, d_vocab=8, d_model=8, steps=200, task="first")
     task = task_of_size("first", 3, 8)
     data = Data(recipe, task.automaton)
     tokens = data.tokens([torch.Generator().manual_seed(0)])
