@@ -89,7 +89,3 @@ def test_what_cannot_be(saved, words, message, name, tmp_path, monkeypatch):
 def test_accuracy_of_the_sign_of_a_sum(saved):
     found = json.loads(inside("accuracy", saved[1] / "causal.safetensors", "--task", "sign-of-sum:1.5", "--json", "-").stdout)
     assert int(found["correct"]) == cp.accuracy(saved[0], cp.task_for(saved[0], "sign-of-sum:1.5")).correct
-
-
-def test_training_is_of_max_only():
-    assert "only the task 'max'" in refused("train", "--out", "x", "--task", "sign-of-sum")

@@ -81,7 +81,7 @@ class RegexTask(AbstractTask):
     @cached_property
     def automaton(self) -> LabellingAutomaton:
         """The smallest one; its last state is that of sequences that cannot match any more."""
-        whole = explored(places_of(self.pattern, self.d_vocab).rule, self.n_ctx, self.d_vocab)
+        whole = explored(places_of(self.pattern, self.d_vocab).rule, self.n_ctx, self.d_vocab, labelled_throughout=True)
         small = minimal_automaton(whole.transitions, whole.labels, whole.start, 1)
         dead = len(small.following)
         following = np.full((dead + 1, self.d_vocab), dead, dtype=np.int64)
@@ -332,7 +332,7 @@ class Places:
                 after[places] = _union([self.following[place] for place in _members(places or 0)])
             return after[places] & self.matching[token]
 
-        return Rule[int | None](None, step, lambda places: int(bool((places or 0) & self.whole.last)))
+        return Rule[int | None](None, step, lambda places: int(self.whole.empty if places is None else bool(places & self.whole.last)))
 
 
 def places_of(pattern: str, d_vocab: int) -> Places:

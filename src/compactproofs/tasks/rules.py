@@ -34,11 +34,12 @@ class Rule(Generic[Memory]):
     """The right output, or `NO_LABEL`; asked of what whole sequences leave behind only"""
 
 
-def explored(rule: Rule[Memory], n_ctx: int, d_vocab: int) -> LabellingAutomaton:
+def explored(rule: Rule[Memory], n_ctx: int, d_vocab: int, *, labelled_throughout: bool = False) -> LabellingAutomaton:
     """The automaton of a rule for sequences of n_ctx tokens.
 
     Law: it labels every sequence of n_ctx tokens as the rule does. What is remembered of shorter ones has no label of its own (0 stands
-    there), and nothing follows what only whole sequences leave behind (a state follows itself there).
+    there, unless the rule's label is asked `labelled_throughout`), and nothing follows what only whole sequences leave behind (a state
+    follows itself there).
     """
     number: dict[Memory, int] = {rule.start: 0}
     rows: list[list[int]] = []
@@ -52,6 +53,6 @@ def explored(rule: Rule[Memory], n_ctx: int, d_vocab: int) -> LabellingAutomaton
     rows += [[state] * d_vocab for state in range(len(rows), len(number))]
     labels = np.zeros(len(number), dtype=np.int64)
     memories = list(number)
-    for state in level:
+    for state in range(len(number)) if labelled_throughout else level:
         labels[state] = rule.label(memories[state])
     return LabellingAutomaton(np.array(rows, dtype=np.int64).reshape(len(number), d_vocab), labels, 0)
