@@ -10,12 +10,19 @@ import numpy as np
 import pytest
 
 import compactproofs as cp
+import network_oracle
 import oracle
 from compactproofs import checker
-from compactproofs.errors import TaskError
-from compactproofs.tasks import NO_LABEL, AbstractTask, LabellingAutomaton, MaxOfK, Product, Region, Where
+from compactproofs.certificates.certificate import Certificate
+from compactproofs.errors import CertificateError, InfeasibleError, TaskError
+from compactproofs.mixtures import MixedQuestion, mixture_accuracy, prove_mixture
+from compactproofs.model.kinds import of_length
+from compactproofs.strategies.registry import strategy
+from compactproofs.tasks import NO_LABEL, AbstractTask, Framed, LabellingAutomaton, MaxOfK, Product, Region, Weighted, Where, rules
+from compactproofs.tasks.distribution_files import distribution_of
 from compactproofs.tasks.regions import restricted, smallest
 from models import random_weights
+from random_networks import random_network
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +163,8 @@ def test_regions_that_cannot_be(text, words):
     assert words in str(error.value)
 
 
-def test_a_region_of_too_many_states_is_refused():
+def test_a_region_of_too_many_states_is_refused(monkeypatch):
+    monkeypatch.setattr(rules, "_MOST_MOVES", 10_000)
     with pytest.raises(TaskError, match="too much"):
         Where(MaxOfK(8, 64), Region("distinct")).automaton  # noqa: B018
 
@@ -193,12 +201,7 @@ def test_distributions_that_cannot_be(text, words):
 def question(seed, weights):
     """Max-of-K of a region, weighted."""
     regions = [None, "max>=2", "lacks:1", "copies-of-max=1", None, "min<=1"]
-    weighted = [None, "product:1,2,0.5,1/3,0", "product:" + ";".join("12345"[i:] + "54321"[:i] for i in range(weights.n_ctx))][seed % 3]
-    weighted = (
-        weighted and weighted
-        if seed % 3 != 2
-        else "product:" + ";".join(",".join(row) for row in weighted.removeprefix("product:").split(";"))
-    )
+    weighted = [None, "product:1,2,0.5,1/3,0", "product:1,2,3,4,5;5,0,1,1,2;2,7,1,8,2"][seed % 3]
     return cp.task_for(weights, "max" if seed % 2 else "after:2", where=regions[seed], distribution=weighted)
 
 
@@ -216,10 +219,10 @@ def test_certificates_say_what_is_true_and_nothing_else(seed):
         assert ("without a label" in found.reason) == task.partial
         content = certificate.content
         for change in changes(content, task):
-            assert not cp.check(json.dumps(change).encode(), weights).accepted
+            assert not cp.check(Certificate(change), weights).accepted
         rehashed = [with_hash(change, weights) for change in changes(content, task) if change["question"] != content["question"]]
         for change in rehashed:  # a question of its own: then it is the total that is wrong
-            assert not cp.check(json.dumps(change).encode(), weights).accepted
+            assert not cp.check(Certificate(change), weights).accepted
 
 
 def changes(content, task):
@@ -244,3 +247,150 @@ def with_hash(content, weights):
         name = str(error).split("SHA-256 is ")[1].split(",")[0]
         return content | {"question": asked | {"sha256": name}}
     raise AssertionError("the hash is that of another question")
+
+
+def test_a_certificate_about_labels_of_minus_one_claims_no_more_than_the_labelled():
+    """Without any label nothing is claimed; labels below -1 are none."""
+    weights = random_weights(0, n_ctx=2, d_vocab=3)
+    content = cp.prove(weights, task=cp.task_for(weights, "after:1"), seconds=5).certificate.content
+    for labels, words in ((lambda m: NO_LABEL, "no sequence has a label"), (lambda m: m - 1, "out of range")):
+        changed = content["question"]["task"] | {"labels": [labels(m) for m in content["question"]["task"]["labels"]]}
+        asked = content["question"] | {"task": changed}
+        if words != "out of range":
+            asked = with_hash({"question": asked}, weights)["question"]
+        assert words in cp.check(Certificate(content | {"question": asked}), weights).reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_questions_about_whole_blocks(seed):
+    """Bounds, brute force and certificates of a network with two heads, an MLP or norms."""
+    network = random_network(seed, post_norm=False)
+    regions = ["max>=1", "copies-of-max=1", "lacks:0", None]
+    task = cp.task_for(network, where=regions[seed], distribution=["uniform", "product:1,2,3,1"][seed % 2])
+    label = {x: int(task.automaton.label([x])[0]) for x in product(range(4), repeat=3)}
+    right = sum(mass_of(task, x) for x in label if label[x] != NO_LABEL and network_oracle.is_correct(network, x, label[x]))
+    exact = cp.accuracy(network, task)
+    assert exact.total == task.total and exact.correct <= right <= exact.correct + exact.undecided
+    proof = cp.prove(network, task=task, upper=True, seconds=5)
+    assert proof.status == "proven" and proof.correct_at_least <= right <= proof.correct_at_most
+    found = cp.verify(proof.ledger, network)
+    assert found.correct_at_least <= right <= found.correct_at_most and found.total == task.total
+
+
+def test_fixed_tokens_around_a_region_and_a_distribution():
+    weights = random_weights(3, n_ctx=4, d_vocab=4, d_vocab_out=4)
+    task = cp.task_for(weights, prefix=(3,), where="distinct", distribution="product:1,2,3,0")
+    assert isinstance(task, Framed) and task.total == 6 * 6 and task.mass_everywhere == 6**3
+    right, total = truth(weights, task)
+    assert total == task.total and cp.accuracy(weights, task).correct == right
+    proof = cp.prove(weights, task=task, upper=True)
+    assert proof.correct_at_least <= right <= proof.correct_at_most
+    words = (
+        "mass 36 of the sequences of 3 tokens from 0 to 2, after the fixed token 3, in which no token occurs twice, weighted by product:1,2"
+    )
+    assert words in proof.theorem
+    with pytest.raises(TaskError, match="gives one of them a weight; expected 0"):
+        cp.task_for(weights, prefix=(3,), distribution="product:1,2,3,1")
+
+
+def test_positions_before_the_last():
+    """With a product distribution they can be read; of a region or where labels are missing only the last can."""
+    weights = random_weights(4, n_ctx=3, d_vocab=3, causal=True)
+    task = cp.task_for(weights, distribution="product:1,2,3;4,1,0;1,1,5")
+    for proof in cp.prove(weights, task=task, position="every", upper=True):
+        length = proof.position + 1
+        shorter, ways = task.of_length(length), math.prod(task.masses[length:].sum(axis=1).tolist())
+        right, total = truth(of_length(weights, length), shorter)
+        assert proof.correct_at_least <= ways * right <= proof.correct_at_most and proof.total == ways * total == task.total
+        assert cp.check(proof.certificate, weights).accepted
+    for other in (cp.task_for(weights, where="max>=1"), cp.task_for(weights, "after:1")):
+        with pytest.raises(TaskError, match=r"[Oo]nly the last position"):
+            cp.prove(weights, task=other, position=1)
+        assert cp.prove(weights, task=other, position=2).total == other.total
+
+
+def test_samples_are_drawn_by_mass_from_what_has_a_label():
+    weights = random_weights(1, n_ctx=3, d_vocab=4)
+    task = cp.task_for(weights, where="max>=2", distribution="product:5,1,1,2;1,1,1,1;0,1,3,1")
+    exact, sampled = cp.accuracy(weights, task), cp.accuracy(weights, task, samples=20_000, confidence=0.9999)
+    assert sampled.total == 20_000 and sampled.interval[0] <= exact.accuracy <= sampled.interval[1]
+    uniform = cp.accuracy(weights, samples=20_000)
+    assert sampled.correct != uniform.correct
+    assert cp.accuracy(weights, task, samples=20_000).correct == sampled.correct
+    rare = cp.task_for(weights, where="max<=0", distribution="product:1,50,50,50")
+    with pytest.raises(InfeasibleError, match="only one sequence in"):
+        cp.accuracy(weights, rare, samples=10)
+
+
+def test_the_papers_strategies_refuse():
+    weights = random_weights(1, n_ctx=3, d_vocab=4)
+    for task in (cp.task_for(weights, where="max>=2"), cp.task_for(weights, distribution="product:1,2,1,1")):
+        for name in ("cubic", "threshold-near", "threshold-low-rank"):
+            proof = cp.prove(weights, name, task)
+            assert proof.status == "infeasible" and "equally likely" in proof.reason and "Try the threshold" in proof.reason
+
+
+def mixture_file(path):
+    parts = [{"share": "1/3", "product": [1, 2, "0.5", 1]}, {"share": 0.5, "product": [["1/3", 1, 1, 0], [1, 1, 1, 1], [4, 3, 2, 1]]}]
+    path.write_text(json.dumps({"mixture": parts}))
+    return distribution_of(str(path))
+
+
+@pytest.mark.parametrize("where", [None, "max>=2"])
+def test_mixtures(where, tmp_path):
+    """Bounds of a mixture are those of its parts by their shares; of a region, given the region."""
+    mixture = mixture_file(tmp_path / "mix.json")
+    for seed in range(3):
+        weights = random_weights(seed, n_ctx=3, d_vocab=4)
+        asked = MixedQuestion.of(weights, mixture, where=where)
+        probability, inside, right = Fraction(0), Fraction(0), Fraction(0)
+        for x in product(range(4), repeat=3):
+            each = sum(
+                share
+                / Fraction(5, 6)
+                * math.prod(row[t] / sum(row) for row, t in zip(part.weights * (3 // len(part.weights)), x, strict=True))
+                for share, part in mixture.parts
+            )
+            probability += each
+            if where is None or max(x) >= 2:
+                inside += each
+                right += each if oracle.is_correct(weights, x, max(x)) else 0
+        assert probability == 1
+        true = right / inside
+        exact = mixture_accuracy(weights, asked)
+        assert Fraction(exact.correct, exact.total) == true
+        for proof in prove_mixture(weights, [strategy("threshold-best"), strategy("threshold-cubic")], asked, upper=True):
+            assert Fraction(proof.correct_at_least, proof.total) <= true <= Fraction(proof.correct_at_most, proof.total)
+            assert "weighted by the mixture mix.json" in proof.theorem and "shares 2/5, 3/5" in proof.theorem
+            with pytest.raises(CertificateError):
+                proof.certify()
+        (refused,) = prove_mixture(weights, [strategy("cubic")], asked)
+        assert refused.status == "infeasible" and refused.correct_at_least == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not JSON"),
+        ("[1, 2]", "expected {"),
+        ('{"product": [1, 1e-3, 1]}', "'1e-3' is no weight"),
+        ('{"product": [[1, 2], 3]}', "expected {"),
+        ('{"product": [1, true]}', "True is no weight"),
+        ('{"mixture": []}', "expected {"),
+        ('{"mixture": [{"share": 0, "product": [1]}]}', "positive shares"),
+        ('{"mixture": [{"product": [1]}]}', "expected {"),
+    ],
+)
+def test_files_that_are_no_distributions(content, words, tmp_path):
+    (tmp_path / "d.json").write_text(content)
+    with pytest.raises(TaskError) as error:
+        distribution_of(str(tmp_path / "d.json"))
+    assert words in str(error.value)
+
+
+def test_a_file_with_a_product_is_read_exactly(tmp_path):
+    (tmp_path / "d.json").write_text('{"product": [0.1, 0.2, 0.3]}')
+    assert distribution_of(str(tmp_path / "d.json")).masses(1, 3).tolist() == [[1, 2, 3]]
+    weights = random_weights(0, n_ctx=2, d_vocab=3)
+    task = cp.task_for(weights, distribution=str(tmp_path / "d.json"))
+    assert isinstance(task, Weighted) and "weighted by d.json (SHA-256 " in task.inputs_in_words
