@@ -17,7 +17,7 @@ from compactproofs.budget import Budget
 from compactproofs.counting.gaps import Gaps, evaluate_gaps
 from compactproofs.counting.losses import excess_upper, loss_upper, mean_lower, mean_of_shares, mean_upper
 from compactproofs.counting.outcome import Progress
-from compactproofs.errors import InfeasibleError, TaskError, UnsupportedError
+from compactproofs.errors import TaskError, UnsupportedError
 from compactproofs.form.tables import interval_circuits
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -122,8 +122,8 @@ def margin_curve(
 ) -> MarginCurve:
     """Bound the share of inputs that are answered right by more than each margin, and with `log_loss` the mean cross-entropy.
 
-    A network of one head without norms and MLP, of at most 2^26 inputs, is evaluated on all of them; else each margin is a proof of its own,
-    and `seconds` are for all of them together.
+    A network of one head without norms and MLP, of at most 2^26 inputs, is evaluated on all of them; else each margin is a proof of its
+    own, and `seconds` are for all of them together.
 
     Example:
         >>> import compactproofs as cp
@@ -143,7 +143,7 @@ def margin_curve(
     if log_loss:
         require_additive(weights)
     budget, name = Budget(seconds), strategy if isinstance(strategy, str) else strategy.label
-    proving = 0.6 if log_loss else 1.0
+    proving = 0.4 if log_loss else 1.0
     raw = []
     for done, margin in enumerate(wanted):
         share = "usual" if seconds is None else max(0.0, proving * seconds - budget.used) / (len(wanted) - done)
@@ -217,21 +217,27 @@ def _losses(weights: Model, task: AbstractTask, points: Sequence[Point], budget:
     least = mean_lower(margins, [Fraction(point.at_most, total) for point in points], greatest)
     candidates = [mean_upper(margins, above, smallest, lambda gap: loss_upper(gap, others))]
     excess = mean_upper(margins, above, smallest, excess_upper)
-    positive = [margin for margin in margins if margin > 0.0]
-    if excess is not None and positive:
-        within = [_within(weights, task, margin, Budget(_each(budget, len(positive) - j))) for j, margin in enumerate(positive)]
-        candidates.append(excess + mean_of_shares(positive, within, others))
+    if excess is not None:
+        candidates.append(excess + mean_of_shares(margins, _all_within(weights, task, margins, budget), others))
     known = [bound for bound in candidates if bound is not None]
     return round_down(least), round_up(min(known)) if known else math.inf
 
 
-def _each(budget: Budget, left: int) -> float | None:
-    return None if budget.left == math.inf else budget.left / left
+def _all_within(weights: Model, task: AbstractTask, margins: Sequence[float], budget: Budget) -> list[Fraction]:
+    """For each margin at least the mean number of outputs that the label does not beat by it. What there is no time for takes over what is
+    known of the next larger margin: it is no more."""
+    others = Fraction(weights.d_vocab_out - 1)
+    found = [others] * len(margins)
+    for stride in (8, 4, 2, 1):
+        for j in range(0, len(margins), stride):
+            if found[j] == others and not budget.over:
+                question = _question(task, weights.d_vocab_out, margins[j])
+                own = Budget(None if budget.left == math.inf else budget.left)
+                found[j] = Fraction(within_reach(Engine.of(weights, question), _STEPS, own), task.total)
+    for j in range(len(found) - 2, -1, -1):
+        found[j] = min(found[j], found[j + 1])
+    return found
 
 
-def _within(weights: Model, task: AbstractTask, margin: float, budget: Budget) -> Fraction:
-    """At least the mean number of outputs that the label does not beat by the margin."""
-    question = question_with_margin(task, weights.d_vocab_out, margin)
-    if question is None:
-        raise InfeasibleError("a margin of zero has no question of its own")
-    return Fraction(within_reach(Engine.of(weights, question), _STEPS, budget), task.total)
+def _question(task: AbstractTask, outputs: int, margin: float) -> Question:
+    return question_with_margin(task, outputs, margin) or Question(task)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compactproofs.cli.destination import Destination, is_certificate, make_folder
+from compactproofs.cli.margins import LogLossOption, MarginOption, MarginsOption, asks_for_curve, margin_of, show_curve
 from compactproofs.cli.output import (
     ForceOption,
     HeadsOption,
@@ -28,7 +29,6 @@ from compactproofs.cli.output import (
     require_seconds,
     require_variant_of_use,
 )
-from compactproofs.cli.margins import LogLossOption, MarginOption, MarginsOption, asks_for_curve, margin_of, show_curve
 from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.cli.questions import DistributionOption, WhereOption, asked, no_certificate
 from compactproofs.errors import CertificateError, TaskError

@@ -4,8 +4,8 @@ The gap g of an input is the label's logit minus the largest other one, g_o the 
 
     loss_lower(g) = log(1 + exp(-g)),    loss_upper(g) = log(1 + n exp(-g)),    n other outputs,
 
-the cross-entropy lies between loss_lower(g) and loss_upper(g); and it is at most excess(g) + sum over o of share(g_o), where share(y) =
-log(1 + min(1, exp(-y))) and excess(g) = max(0, log((1 + exp(-g)) / 2)). All of these decrease.
+the cross-entropy lies between loss_lower(g) and loss_upper(g); and it is at most excess(g) + sum over o of share(g_o), where, with
+x = exp(-y), share(y) = log((1 + 2 x) / (1 + x)) and excess(y) = log((1 + x)^2 / (1 + 2 x)). All of these decrease.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Ends = tuple[Fraction, Fraction]
 def logarithm_of_sum(first: int, factor: int, gap: Fraction) -> Ends:
     """Bounds of log(first + factor exp(-gap)), integers of at least 1 and 0, up to 10^9.
 
-    `decimal` rounds exp and ln correctly, so each of the four roundings errs by less than 10^-59 relatively, which a logarithm turns into an
-    absolute error; the slack covers them, and the rounding of the gap, which is at most 10^6 in size.
+    `decimal` rounds exp and ln correctly, so each of the four roundings errs by less than 10^-59 relatively, which a logarithm turns into
+    an absolute error; the slack covers them, and the rounding of the gap, which is at most 10^6 in size.
     """
     if factor == 0:
         return _enclosed(_CONTEXT.ln(Decimal(first)))
@@ -59,20 +59,23 @@ def loss_upper(gap: Fraction, others: int) -> Fraction:
 
 
 def share_upper(gap: Fraction) -> Fraction:
-    """At least share(g_o) for any g_o of at least this."""
-    return logarithm_of_sum(1, 1, max(gap, Fraction(0)))[1]
+    """At least share(g_o) for any g_o of at least this; never more than log 2 (and a little)."""
+    return min(share_limit(), logarithm_of_sum(1, 2, gap)[1] - logarithm_of_sum(1, 1, gap)[0])
+
+
+def share_limit() -> Fraction:
+    """At least log 2, above which no share is."""
+    return logarithm_of_sum(2, 0, Fraction(0))[1]
 
 
 def excess_upper(gap: Fraction) -> Fraction:
     """At least excess(g) for any g of at least this."""
-    if gap >= 0:
-        return Fraction(0)
-    return max(Fraction(0), logarithm_of_sum(1, 1, gap)[1] - logarithm_of_sum(2, 0, Fraction(0))[0])
+    return 2 * logarithm_of_sum(1, 1, gap)[1] - logarithm_of_sum(1, 2, gap)[0]
 
 
 def mean_lower(margins: Sequence[float], shares_upper: Sequence[Fraction], greatest_upper: float) -> Fraction:
-    """A lower bound of the mean loss. shares_upper[j] is at least the share of inputs with a gap above margins[j], ascending; no gap is above
-    `greatest_upper`.
+    """A lower bound of the mean loss. shares_upper[j] is at least the share of inputs with a gap above margins[j], ascending; no gap is
+    above `greatest_upper`.
 
     Guarantee: by summation by parts, as loss_lower decreases.
     """
@@ -87,8 +90,8 @@ def mean_lower(margins: Sequence[float], shares_upper: Sequence[Fraction], great
 def mean_upper(
     margins: Sequence[float], shares_lower: Sequence[Fraction], smallest_lower: float, bound: Callable[[Fraction], Fraction]
 ) -> Fraction | None:
-    """An upper bound of the mean of `bound`(gap), which decreases. shares_lower[j] is at most the share of inputs with a gap above margins[j],
-    ascending; no gap is below `smallest_lower`. None if there is none.
+    """An upper bound of the mean of `bound`(gap), which decreases. shares_lower[j] is at most the share of inputs with a gap above
+    margins[j], ascending; no gap is below `smallest_lower`. None if there is none.
 
     Guarantee: by summation by parts.
     """
@@ -112,7 +115,7 @@ def mean_of_shares(margins: Sequence[float], within_upper: Sequence[Fraction], o
 
     Guarantee: by summation by parts, as share decreases.
     """
-    before = share_upper(Fraction(0))
+    before = share_limit()
     total, most = Fraction(0), Fraction(outputs)
     for margin, within in zip(margins, within_upper, strict=True):
         here = min(share_upper(Fraction(margin)), before)
