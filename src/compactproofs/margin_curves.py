@@ -17,12 +17,13 @@ from compactproofs.budget import Budget
 from compactproofs.counting.gaps import Gaps, evaluate_gaps
 from compactproofs.counting.losses import excess_upper, loss_upper, mean_lower, mean_of_shares, mean_upper
 from compactproofs.counting.outcome import Progress
+from compactproofs.counting.weighing import is_plain
 from compactproofs.errors import TaskError, UnsupportedError
 from compactproofs.form.tables import interval_circuits
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
-from compactproofs.proving import prove
+from compactproofs.proving import Seconds, prove
 from compactproofs.search.engine import Engine
 from compactproofs.search.outputs import within_reach
 from compactproofs.strategies.base import AbstractStrategy
@@ -137,7 +138,7 @@ def margin_curve(
     wanted = sorted({require_margin(margin) for margin in margins})
     if not wanted:
         raise TaskError("no margins; expected at least one")
-    if isinstance(weights, Weights) and task.total <= ENUMERABLE and strategy == DEFAULT:
+    if isinstance(weights, Weights) and is_plain(task) and task.total <= ENUMERABLE and strategy == DEFAULT:
         found = evaluate_gaps(weights, task, wanted, losses=log_loss, progress=progress)
         return MarginCurve(_points(found), task.total, "enumeration", found.loss, time.perf_counter() - started)
     if log_loss:
@@ -146,8 +147,8 @@ def margin_curve(
     proving = 0.4 if log_loss else 1.0
     raw = []
     for done, margin in enumerate(wanted):
-        share = "usual" if seconds is None else max(0.0, proving * seconds - budget.used) / (len(wanted) - done)
-        proof = prove(weights, strategy, task, upper=True, seconds=share, margin=margin)  # type: ignore[call-overload]
+        share: Seconds = "usual" if seconds is None else max(0.0, proving * seconds - budget.used) / (len(wanted) - done)
+        proof = prove(weights, strategy, task, upper=True, seconds=share, margin=margin)
         if proof.status != "proven" and isinstance(strategy, str) and proof.reason and "not by how much" in proof.reason:
             raise UnsupportedError(proof.reason)
         raw.append(Point(margin, proof.correct_at_least, proof.total if proof.correct_at_most is None else proof.correct_at_most))

@@ -170,9 +170,7 @@ def _mixed(weights: Model, question: MixedQuestion, proofs: Sequence[Proof], mar
     )
 
 
-def mixture_accuracy(
-    weights: Model, question: MixedQuestion, *, seconds: float | None = DEFAULT_SECONDS, margin: float = 0.0
-) -> Accuracy:
+def mixture_accuracy(weights: Model, question: MixedQuestion, *, seconds: float | None = DEFAULT_SECONDS, margin: float = 0.0) -> Accuracy:
     """The exact accuracy over a mixture, by brute force over the sequences of each part."""
     each = None if seconds is None else seconds / len(question.tasks)
     found = [accuracy(weights, task, seconds=each, margin=margin) for task in question.tasks]

@@ -23,9 +23,7 @@ class Stated(Protocol):
     def inputs_in_words(self) -> str: ...
 
 
-def theorem(
-    weights: Model, task: Stated, bound: Bound, position: int | None, assumptions: tuple[str, ...], margin: float = 0.0
-) -> str:
+def theorem(weights: Model, task: Stated, bound: Bound, position: int | None, assumptions: tuple[str, ...], margin: float = 0.0) -> str:
     """The claim about the whole model and all its inputs, read at a position if one is given."""
     most = "" if bound.correct_at_most is None else f" and at most {bound.correct_at_most}"
     kind = f" of a network with {weights.described}," if isinstance(weights, Network) else ""

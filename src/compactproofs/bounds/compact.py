@@ -244,7 +244,7 @@ class CompactTables:
         with self.arithmetic.step("query brackets"):
             s = self._query_brackets(label)
             if self._margin is not None:
-                s = s + self._weighted_margin(label, heaviest)
+                s = s + self._weighted_margin(self._margin[: label + 1, label], label, heaviest)
         with self.arithmetic.step("harms"):
             positive = s if self._D is None else np.maximum(s, 0.0)
             of_label = s + r[-1]
@@ -283,9 +283,8 @@ class CompactTables:
         """Where the weights of near outputs stand."""
         return np.asarray(outputs - label + self.factors.near_outputs + (outputs < label))
 
-    def _weighted_margin(self, label: int, heaviest: Any) -> Any:
+    def _weighted_margin(self, tau: np.ndarray, label: int, heaviest: Any) -> Any:
         """(query,): at least w_o tau for all o; a negative margin counts with the least weight."""
-        tau = self._margin[: label + 1, label]
         most = self.arithmetic.array(np.maximum(tau, 0.0)) * heaviest
         return most if (tau >= 0.0).all() else most + self.arithmetic.array(np.minimum(tau, 0.0)) * self._weights[label].min()
 

@@ -10,7 +10,21 @@ from typing import Annotated
 
 import typer
 
-from compactproofs.cli import accuracy, check, counterexamples, demo, interpret, plugins, prove, report, show, strategies, sweep, tasks, train
+from compactproofs.cli import (
+    accuracy,
+    check,
+    counterexamples,
+    demo,
+    interpret,
+    plugins,
+    prove,
+    report,
+    show,
+    strategies,
+    sweep,
+    tasks,
+    train,
+)
 from compactproofs.cli.compiling import prepared_for_compiling
 from compactproofs.cli.output import note
 from compactproofs.errors import CompactProofsError, DisagreementError

@@ -57,7 +57,8 @@ def gaps_of_query(evaluation: Any, walk: Any, portion: Any, margins: Any, tally:
 
     `margins` ascend. counts[0, j] becomes the number of sequences that certainly win by more than just the first j of them,
     counts[1, j] of those that possibly do. Codes of sequences where the two differ, and these j, are written to the rows of
-    `doubtful`, as far as it has room; returns how many there are. `walk` is the labelling and the choices of `kernels.count_query`, `tally` the counts and the numbers.
+    `doubtful`, as far as it has room; returns how many there are. `walk` is the labelling and the choices of `kernels.count_query`,
+    `tally` the counts and the numbers.
     """
     labelling, choices = walk
     counts, numbers = tally

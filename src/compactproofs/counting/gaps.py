@@ -22,6 +22,7 @@ from compactproofs.counting.exact_sign import ExactNetwork
 from compactproofs.counting.outcome import PATIENCE, ExactCount, Progress, duration
 from compactproofs.counting.plain_truth import PlainTruth
 from compactproofs.counting.truth import Call
+from compactproofs.counting.weighing import brute_force_by_mass, is_plain
 from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.model.weights import Weights
@@ -63,9 +64,14 @@ def right_by_margin(
 ) -> ExactCount:
     """Count the sequences on which the label's logit is larger than every other by more than the margin.
 
-    Guarantee: correct <= (true number of them) <= correct + undecided.
-    Cost: as `evaluate_gaps`.
+    Guarantee: correct <= (true number of them, or mass) <= correct + undecided.
+    Cost: as `evaluate_gaps`; with masses, or sequences without a label, as `brute_force_by_mass`.
     """
+    if not is_plain(task):
+        check_fits(task, weights)
+        budget = Budget(None if seconds is None else PATIENCE * seconds, stop)
+        truth, threads = MarginTruth(weights, margin), available_cores()
+        return brute_force_by_mass(truth, task, seconds=seconds, threads=threads, progress=progress, budget=budget)
     found = evaluate_gaps(weights, task, (margin,), seconds=seconds, progress=progress, stop=stop)
     return ExactCount(found.at_least[0], found.total, found.at_most[0] - found.at_least[0], found.decided_exactly)
 
@@ -105,7 +111,7 @@ def evaluate_gaps(
     progress: Progress | None = None,
     stop: Event | None = None,
 ) -> Gaps:
-    """Evaluate every sequence. Margins must ascend.
+    """Evaluate every sequence of a task without masses, all of whose sequences have a label. Margins must ascend.
 
     Guarantee: at_least <= (true number with a gap above the margin) <= at_most for each margin; the mean cross-entropy lies in `loss`.
     Assumes: nothing.
@@ -113,6 +119,8 @@ def evaluate_gaps(
     Source: the proofs in `gap_kernels`. What float64 cannot compare is decided exactly, up to some thousand sequences for each call.
     """
     check_fits(task, weights)
+    if not is_plain(task):
+        raise InfeasibleError("gaps are evaluated where every sequence counts once; prove each margin by itself")
     work = _Work(task, prepare(weights), np.array(margins, dtype=np.float64), Choices.of(task), losses)
     estimate = work.estimated_seconds()
     if seconds is not None and estimate > seconds:
@@ -139,8 +147,8 @@ def evaluate_gaps(
     below, above = ((counts.sum(axis=1)[:, None] - counts.cumsum(axis=1))[:, :-1]).tolist()
     exactly = _decide(weights, work, doubtful, (below, above), budget)
     loss = _mean(logs, numbers, task.total, weights.d_vocab_out) if losses else None
-    least, most = float(numbers[gap_kernels.SMALLEST]), float(numbers[gap_kernels.GREATEST])
-    return Gaps(tuple(margins), tuple(below), tuple(above), task.total, exactly, least, most, loss)
+    ends = float(numbers[gap_kernels.SMALLEST]), float(numbers[gap_kernels.GREATEST])
+    return Gaps(tuple(margins), tuple(below), tuple(above), task.total, exactly, *ends, loss)
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,7 @@ class _Work:
         started = time.perf_counter()
         self.run(Call(query, 0, trial))
         try:
-            return (time.perf_counter() - started) / trial / available_cores() * float(prefixes * len(self.choices.queries))
+            return float((time.perf_counter() - started) / trial / available_cores() * float(prefixes * len(self.choices.queries)))
         except OverflowError:
             return math.inf
 
