@@ -205,7 +205,7 @@ def test_assumptions_are_printed_and_kept(tmp_path):
         (["accuracy", "max-of-20", "--samples", "1000000000000", "--seconds", "1"], "sampling 1000000000000 sequences would take about"),
         (["train", "--out", "x", "--seeds", "5:1"], "expected a range such as 0:151"),
         (["train", "--out", "x", "--seeds", "abc"], "expected a range such as 0:151"),
-        (["train", "--out", "x", "--task", "median"], "unknown task 'median'; known tasks: max"),
+        (["train", "--out", "x", "--task", "median"], "unknown task 'median'; did you mean 'min'? known tasks: max"),
         (["train", "--out", "x", "--task", "parity:64"], "there is no token 64; tokens are 0 to 63"),
         (["train", "--out", "x", "--task", "regex:1{5}"], "has the label 0 for every sequence, so there is nothing to learn"),
         (["train", "--out", "x", "--sampling", "balanced"], "the task max is trained on uniform sequences"),
