@@ -251,8 +251,8 @@ def test_verify_asks_whether_the_question_fits_the_network():
         verify(replace(ledger, question=Question(MaxOfK(1, 2), margin=np.zeros((2, 1)))), Network(**NOTHING))
 
 
-@pytest.mark.parametrize("margin", [np.full((2, 2), -9.0), np.full((2, 2), np.nan), np.zeros((3, 2)), np.zeros(2)])
-def test_margins_are_not_negative(margin):
+@pytest.mark.parametrize("margin", [np.full((2, 2), np.nan), np.zeros((3, 2)), np.zeros(2)])
+def test_margins_are_finite_and_have_a_shape(margin):
     with pytest.raises(TaskError, match="margin of shape"):
         Question(MaxOfK(1, 2), margin=margin)
 

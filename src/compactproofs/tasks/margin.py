@@ -20,7 +20,7 @@ def margin_of_text(text: str) -> float:
     """The float64 that is nearest to a decimal number; that float64, exactly, is then what a theorem is about.
 
     Example:
-        >>> margin_of_text("0.5"), in_words(margin_of_text("0.5")), in_words(margin_of_text("0.1"))[:24]
+        >>> margin_of_text("0.5"), in_words(margin_of_text("0.5")), in_words(margin_of_text("0.1"))[:25]
         (0.5, '0.5', '0.1 (the float64, exactly')
     """
     try:
