@@ -11,6 +11,7 @@ import pytest
 
 import compactproofs as cp
 from command import inside, run
+from compactproofs import checker
 from compactproofs.certificates import coq
 from compactproofs.certificates.checking import network
 from compactproofs.tasks import task_for
@@ -83,6 +84,10 @@ def test_what_cannot_be_translated_is_refused_with_the_reason(pooled, exact):
     certificate = copy.deepcopy(exact[0])
     certificate["question"]["semantics"] = "float32-any-order"
     with pytest.raises(coq.CoqError, match="float32"):
+        coq.translate(certificate, exact[1])
+    certificate = copy.deepcopy(exact[0])
+    next(leaf for leaf in all_leaves(certificate, "lower") if leaf["terms"])["terms"][0]["depth"] = "0 []). Admitted. (* "
+    with pytest.raises(checker.MalformedError, match="where a whole number was expected"):
         coq.translate(certificate, exact[1])
     with pytest.raises(coq.CoqError, match="seven tensors"):
         coq.translate(exact[0], network(cp.zoo("max-of-4-lnpre")))

@@ -187,8 +187,21 @@ def _moved(factors: Json, name: str, size: int) -> checker.Exact:
     return checker.Exact([[0] * size], 0) if factors is None else checker.Exact([factors[name]["entries"]], factors[name]["scale"])
 
 
+def _require_numbers(found: Json, where: str) -> None:
+    """Raise unless there are only whole numbers, yes and no in it: nobody else writes text into a file for Coq."""
+    if isinstance(found, dict | list):
+        for each in found.values() if isinstance(found, dict) else found:
+            _require_numbers(each, where)
+    elif found is not None and not isinstance(found, int):
+        raise checker.MalformedError(f"{where}: {found!r:.40} where a whole number was expected")
+
+
 def translate(certificate: Json, network: checker.Network) -> str:
     """A Coq file whose theorem `accuracy` is what the certificate claims. The network is read from its tensors."""
+    for name in ("lower", "upper", "factors"):
+        _require_numbers(certificate[name], name)
+    asked = certificate["question"]
+    _require_numbers([None if asked["task"] == "max" else asked["task"], asked["masses"]], "question")
     if network.settings is not None or set(network.tensors) != set(TENSORS):
         raise CoqError("formal/ knows networks of the seven tensors only: one head, no biases, no norms")
     question, factors = certificate["question"], certificate["factors"]
@@ -203,7 +216,8 @@ def translate(certificate: Json, network: checker.Network) -> str:
     moved = {"centre": _moved(factors, "centre", sizes["d_model"]), "mu": _moved(factors, "mu", out)}
     read = checker.read_question(question, v, k, checker.Meter(checker.NO_LIMIT))
     masses = f"uniform {v} {k}" if question["masses"] is None else _list(map(_list, question["masses"]), "%Z")
-    least, most = certificate["claim"]["correct_at_least"], certificate["claim"]["correct_at_most"]
+    claims = (certificate["claim"][name] for name in ("correct_at_least", "correct_at_most"))
+    least, most = (None if claim is None else int(claim) for claim in claims)
     upper = "None" if most is None else f"(Some {most}%Z)"
     mass = f"right_mass the_network {v} the_task the_masses"
     lines = [
