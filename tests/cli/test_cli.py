@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 import compactproofs as cp
 from command import COMMAND, done, inside, refused, run
-from compactproofs.cli.output import NormalizationOption
+from compactproofs.cli.output import NormalizationOption, fitted
 from compactproofs.model.config import NORMALIZATIONS
 from models import random_weights
 from random_networks import random_network
@@ -122,6 +122,9 @@ def test_prove_all_sorts_by_flops_and_marks_the_frontier(small_model):
     lines = done("prove", small_model, "--family", "subcubic").stdout.splitlines()
     assert sum(line.startswith("* ") for line in lines) >= 1
     assert any(line.startswith("true accuracy") for line in lines)
+    full = done("prove", small_model, "--family", "subcubic", "--full").stdout.splitlines()
+    assert sum("subcubic/" in line for line in lines) < 40 < sum("subcubic/" in line for line in full)
+    assert any(line.startswith("subcubic ") and " 150 " in line for line in lines), "a summary by family"
 
 
 def test_max_flops_keeps_to_short_proofs(small_model):
@@ -158,6 +161,25 @@ def test_tasks_lists_what_task_knows():
     text = inside("tasks").stdout
     assert "kth-largest:N" in text and "the N. largest token, copies counted" in text
     assert "known tasks: max, sign-of-sum[:offset], min" in refused("prove", "max-of-4", "--task", "maximum")
+
+
+def test_strategies_are_summed_up_listed_and_filtered():
+    text = inside("strategies").stdout
+    assert "subcubic/... (150)" in text and "321 strategies; --full lists every one" in text and len(text.splitlines()) < 30
+    assert len(inside("strategies", "--full").stdout.splitlines()) == 322
+    assert inside("strategies", "--match", "low-rank").stdout.splitlines()[1].startswith("threshold-low-rank")
+    assert inside("strategies", "--family", "cubic").stdout.count("\n") == 2
+    assert "no strategy has 'xyz' in its name" in refused("strategies", "--match", "xyz")
+    assert "unknown family 'threshhold'; did you mean 'threshold'?" in refused("strategies", "--family", "threshhold")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_tables_fit_the_terminal(width):
+    rows = [["a" * n, "b", "c" * 30] for n in (10, 50, 90)]
+    cut = fitted(["name", "x", "more"], rows, width)
+    assert max(sum(map(len, row)) + 12 for row in cut) <= max(width, 2 * 24 + 1 + 12)
+    assert [row[1] for row in cut] == ["b"] * 3 and cut[0][0] == rows[0][0]
+    assert width < 200 or cut == rows
 
 
 def test_strategies_json():

@@ -104,6 +104,34 @@ def _files_at(path: Path) -> list[Path]:
     return model_files(path) if path.is_dir() else [path]
 
 
+_NARROWEST = 24
+"""No column is made narrower than this."""
+
+
+def fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The rows, with the middle of long cells left out where the table would be wider than the terminal.
+
+    Example:
+        >>> fitted(["name", "n"], [["subcubic/mean_query+max_diff/svd/envelope", "1"]], 35)
+        [['subcubic/mean…svd/envelope', '1']]
+    """
+    cells = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
+    while sum(widths) + 4 * len(widths) > width and max(widths) > _NARROWEST:
+        widest = widths.index(max(widths))
+        others = max([w for i, w in enumerate(widths) if i != widest], default=0)
+        spare = width - 4 * len(widths) - sum(widths) + widths[widest]
+        widths[widest] = max(_NARROWEST, min(spare, widths[widest] - 1) if spare >= others else min(others, widths[widest] - 1))
+    return [[_shortened(cell, widths[i]) for i, cell in enumerate(row)] for row in cells]
+
+
+def _shortened(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    half = width // 2
+    return f"{text[:half]}…{text[len(text) - (width - half - 1) :]}"
+
+
 class Output:
     """Where results go. With `--json -` standard output carries JSON and nothing else."""
 
@@ -140,11 +168,12 @@ class Output:
             from rich.table import Column, Table
             from rich.text import Text
 
-            drawn = Table(*(Column(name, no_wrap=True, overflow="fold") for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
-            for row in rows:
-                drawn.add_row(*map(Text, row))
             console = Console()
-            wide = max(console.width, sum(max(len(row[i]) for row in [columns, *rows]) + 4 for i in range(len(columns))))
+            cells = fitted(columns, rows, console.width)
+            drawn = Table(*(Column(name, no_wrap=True, overflow="fold") for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
+            for cut in cells:
+                drawn.add_row(*map(Text, cut))
+            wide = max(console.width, sum(max(len(row[i]) for row in [columns, *cells]) + 4 for i in range(len(columns))))
             Console(width=wide).print(drawn)
             return
         widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]

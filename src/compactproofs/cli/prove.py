@@ -30,6 +30,7 @@ from compactproofs.cli.output import (
     require_variant_of_use,
 )
 from compactproofs.cli.positions import PositionOption, position_of, show_every
+from compactproofs.cli.proofs import show_proofs
 from compactproofs.cli.questions import DistributionOption, WhereOption, asked, no_certificate
 from compactproofs.errors import CertificateError, TaskError
 
@@ -53,6 +54,7 @@ def prove(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every strategy.")] = False,
     family: Annotated[str | None, typer.Option("--family", metavar="F", help="Run every strategy of one family.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="List every proof, not only the frontier and a summary.")] = False,
     variant: Annotated[
         str | None, typer.Option("--variant", help="Of the paper's subcubic strategies: repaired (the default), published or both.")
     ] = None,
@@ -99,11 +101,11 @@ def prove(
     """Prove a lower bound on the model's accuracy over all inputs; without a strategy, by threshold-best, the tightest we have.
 
     The bound is a theorem about the real-number network with exactly these float32 weights; a tie counts as wrong. A strategy that is
-    infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks
-    the frontier: no other proof is both shorter and tighter. Ctrl-C shows what has been proven so far. With --position every there is a
-    theorem for each position, and --seconds is for all of them together. With --distribution counts are masses: the sums of what sequences
-    weigh. With --margin X an input is right only if the right output's logit is larger by more than X than every other; --margins and
-    --log-loss ask for a whole curve.
+    infeasible at this size is listed with the reason, not run. With several strategies the table is sorted by FLOPs; a star marks the
+    frontier: no other proof is both shorter and tighter. Of many proofs the frontier is shown, and a summary (--full: all). Ctrl-C shows
+    what has been proven so far. With --position every there is a theorem for each position, and --seconds is for all of them together. With
+    --distribution counts are masses: the sums of what sequences weigh. With --margin X an input is right only if the right output's logit
+    is larger by more than X than every other; --margins and --log-loss ask for a whole curve.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32, require_work
@@ -155,7 +157,7 @@ def prove(
     if proofs and at == "every":
         show_every(output, proofs, len(places))
     elif proofs:
-        _show(output, proofs)
+        show_proofs(output, proofs, full=full)
     results = [proof.as_json() for proof in proofs]
     if interrupted:
         output.result(results)
@@ -273,59 +275,6 @@ def _short(proofs: list[Proof], max_flops: float) -> list[Proof]:
         shortest = brief_integer(min(proof.flops for proof in proofs))
         raise StrategyError(f"--max-flops {max_flops:g}: the shortest of these proofs takes {shortest} FLOPs")
     return kept
-
-
-def _show(output: Output, proofs: list[Proof]) -> None:
-    from compactproofs.results.frontier import on_frontier
-
-    proofs, elsewhere = _about_this_network(proofs)
-    proven = [p for p in proofs if p.status == "proven"]
-    kept = on_frontier([(p.flops, p.correct_at_least) for p in proven])
-    unbeaten = [id(p) for p, keep in zip(proven, kept, strict=True) if keep]
-    stars = [id(p) in unbeaten for p in proofs]
-    output.table(
-        ["", "strategy", "status", "lower", "upper", "FLOPs", "unexplained", "seconds"],
-        [
-            [
-                "*" if star else "",
-                p.label + (" (published)" if p.variant == "published" else ""),
-                p.status,
-                "-" if p.reason else f"{p.lower:.8f}",
-                "-" if p.upper is None or p.reason else f"{p.upper:.8f}",
-                brief_integer(p.flops),
-                brief_integer(p.unexplained_dimensions),
-                f"{p.seconds:.3f}",
-            ]
-            for p, star in zip(proofs, stars, strict=True)
-        ],
-    )
-    if elsewhere:
-        output.say(f"{len(elsewhere)} more strategies are not about this network or question, such as {elsewhere[0].label}:")
-        output.say(f"  {elsewhere[0].reason}")
-    compiling = max(p.compile_seconds for p in proofs)
-    if compiling > 0.5:
-        output.say(f"(compiled for {compiling:.0f} s, once for this machine; not part of the seconds)")
-    if len(proofs) <= 3:
-        for proof in proofs:
-            output.say()
-            output.say(f"{proof.label}: {proof.reason or proof.theorem}")
-            if proof.advice:
-                output.say(f"({proof.advice})")
-    else:
-        best = max((p for p in proofs if p.status == "proven"), key=lambda p: p.correct_at_least, default=None)
-        if best is not None:
-            output.say()
-            output.say(f"best, {best.label}: {best.theorem}")
-
-
-_FEW = 3
-
-
-def _about_this_network(proofs: list[Proof]) -> tuple[list[Proof], list[Proof]]:
-    """What to show row by row, and strategies that do not apply, if there are many of them beside others."""
-    elsewhere = [proof for proof in proofs if proof.status == "infeasible" and not proof.length.flops_breakdown]
-    shown = [proof for proof in proofs if proof not in elsewhere]
-    return (shown, elsewhere) if shown and len(elsewhere) > _FEW else (proofs, [])
 
 
 def _show_truth(output: Output, proofs: list[Proof], weights: Model, task: AbstractTask) -> None:

@@ -86,10 +86,15 @@ def strategies(variant: str = "both") -> list[StrategyInfo]:
     ]
 
 
+def require_family(family: str | None) -> None:
+    """Raise unless there is such a family."""
+    if family is not None and family not in FAMILIES:
+        raise StrategyError(f"unknown family {family!r}{did_you_mean(family, FAMILIES)}; families: {', '.join(FAMILIES)}")
+
+
 def all_strategies(family: str | None = None, variant: str = "repaired") -> list[AbstractStrategy]:
     """One object per strategy, of one family or of all."""
-    if family is not None and family not in FAMILIES:
-        raise StrategyError(f"unknown family {family!r}; families: {', '.join(FAMILIES)}")
+    require_family(family)
     _require_variant(variant)
     everything: list[AbstractStrategy] = [BruteForce(), Cubic(), *_subcubic(variant), *_threshold()]
     return [s for s in everything if family in (None, s.family)]
