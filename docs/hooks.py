@@ -17,4 +17,10 @@ def on_post_page(output: str, **_: Any) -> str:
 def _mathml(match: re.Match[str]) -> str:
     tag, opening, formula = match.groups()
     display = "block" if opening == "[" else "inline"
-    return f'<{tag} class="formula">{convert(html.unescape(formula), display=display)}</{tag}>'
+    return f'<{tag} class="formula">{convert(_known(html.unescape(formula)), display=display)}</{tag}>'
+
+
+def _known(formula: str) -> str:
+    """The formula in words that the converter knows."""
+    formula = re.sub(r"(begin|end)\{aligned\}", r"\1{align*}", formula)
+    return re.sub(r"\\[bB]igg?\\([lr])(ceil|floor)\b", lambda m: f"\\{'left' if m[1] == 'l' else 'right'}\\{m[1]}{m[2]}", formula)
