@@ -69,9 +69,8 @@ def test_a_margin_equal_to_the_gap_is_not_exceeded():
 
 def changed(content, **question):
     """With another question, and the hash of that if it has none of its own."""
-    asked = {
-        name: value for name, value in (content["question"] | question).items() if value is not None or name in ("masses", "error_model")
-    }
+    both = content["question"] | question
+    asked = {name: value for name, value in both.items() if name != "margin" or value is not None}
     model = content["model"]
     try:
         checker.read_question(asked, model["d_vocab"], model["n_ctx"], checker.Meter(checker.NO_LIMIT))
