@@ -67,7 +67,7 @@ def show_curve(
 
     if len(strategies) != 1:
         raise CompactProofsError("--margins and --log-loss take one strategy, by default the best: leave out --all and --family")
-    wanted = margins_of_text(FOR_LOSSES if margins is None else margins)
+    wanted = list(FOR_LOSSES) if margins is None else margins_of_text(margins)
     strategy = DEFAULT if strategies[0].label == DEFAULT else strategies[0]
     with progress_bar("proving") as progress:
         curve = margin_curve(weights, wanted, task, strategy=strategy, seconds=seconds, log_loss=log_loss, progress=progress)
