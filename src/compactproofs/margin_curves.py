@@ -151,8 +151,8 @@ def margin_curve(
     for done, margin in enumerate(wanted):
         share: Seconds = "usual" if seconds is None else max(0.0, proving * seconds - budget.used) / (len(wanted) - done)
         proof = prove(weights, strategy, task, upper=True, seconds=share, margin=margin)
-        if proof.status != "proven" and isinstance(strategy, str) and proof.reason and "not by how much" in proof.reason:
-            raise UnsupportedError(proof.reason)
+        if proof.status == "infeasible" and proof.flops == 0:  # the strategy is not about such questions
+            raise UnsupportedError(proof.reason or "")
         raw.append(Point(margin, proof.correct_at_least, proof.total if proof.correct_at_most is None else proof.correct_at_most))
         if progress is not None:
             progress(done + 1, len(wanted))
