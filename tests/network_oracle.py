@@ -18,12 +18,16 @@ def logits(network, tokens):
         ctx.prec = previous
 
 
-def is_correct(network, tokens, label):
+def is_correct(network, tokens, label, margin=0.0):
     """Three answers: True, False, or None where even these balls cannot tell: an exact tie, or a norm of nothing."""
     values = logits(network, tokens)
     if values is None or not all(x.is_finite() for x in values):
         return None
-    others = [x for o, x in enumerate(values) if o != label]
+    previous, ctx.prec = ctx.prec, PRECISION
+    try:
+        others = [x + arb(margin) for o, x in enumerate(values) if o != label]
+    finally:
+        ctx.prec = previous
     if all(x < values[label] for x in others):
         return True
     return False if any(x > values[label] for x in others) else None

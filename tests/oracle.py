@@ -26,10 +26,25 @@ def logits(weights, tokens):
         ctx.prec = previous
 
 
-def is_correct(weights, tokens, label):
-    """True if the label's logit is certainly strictly largest; at 600 bits, what is not certain is taken for a tie, hence wrong."""
+def is_correct(weights, tokens, label, margin=0.0):
+    """True if the label's logit is certainly larger than every other by more than the margin; at 600 bits, what is not certain is taken for
+    a tie, hence wrong."""
     values = logits(weights, tokens)
-    return all(values[o] < values[label] for o in range(len(values)) if o != label)
+    previous, ctx.prec = ctx.prec, PRECISION
+    try:
+        return all(values[o] + arb(margin) < values[label] for o in range(len(values)) if o != label)
+    finally:
+        ctx.prec = previous
+
+
+def cross_entropy(weights, tokens, label):
+    """In nats, as a ball of 600 bits."""
+    values = logits(weights, tokens)
+    previous, ctx.prec = ctx.prec, PRECISION
+    try:
+        return sum(((x - values[label]).exp() for x in values), arb(0)).log()
+    finally:
+        ctx.prec = previous
 
 
 def count_correct(weights, label_of=max):
@@ -37,10 +52,11 @@ def count_correct(weights, label_of=max):
     return mass_correct(weights, label_of, lambda tokens: 1)
 
 
-def mass_correct(weights, label_of, mass_of):
-    """The mass of the sequences that the network answers correctly; those without a label (-1) do not count."""
+def mass_correct(weights, label_of, mass_of, margin=0.0):
+    """The mass of the sequences that the network answers correctly, by the margin; those without a label (-1) do not count."""
     sequences = [(tokens, label_of(tokens)) for tokens in product(range(weights.d_vocab), repeat=weights.n_ctx)]
-    return sum(mass_of(tokens) for tokens, label in sequences if label >= 0 and mass_of(tokens) and is_correct(weights, tokens, label))
+    asked = [(tokens, label) for tokens, label in sequences if label >= 0 and mass_of(tokens)]
+    return sum(mass_of(tokens) for tokens, label in asked if is_correct(weights, tokens, label, margin))
 
 
 def _dot(a, b):

@@ -1,11 +1,12 @@
 """Tasks that are not max-of-K, as small automata, with a plain function that says the same."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from compactproofs.tasks import AbstractTask, LabellingAutomaton
+from compactproofs.tasks import NO_LABEL, AbstractTask, LabellingAutomaton
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,40 @@ KINDS = {
     "mostly zero": (_mostly_zero, lambda x: 0 if 2 * x.count(0) > len(x) else 2),
     "has zero": (_has_zero, lambda x: 4 if 0 in x else 1),
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Random(AbstractTask):
+    """A random automaton, some of whose states have no label, and random masses, some of them 0."""
+
+    seed: int
+    n_ctx: int
+    d_vocab: int
+    outputs: int
+
+    spec = "random"
+    title = "what a random automaton says"
+
+    @cached_property
+    def automaton(self):
+        rng = np.random.default_rng(self.seed)
+        n = int(rng.integers(2, 6))
+        labels = rng.integers(NO_LABEL, self.outputs, n)
+        labels[rng.integers(n)], labels[rng.integers(n)] = NO_LABEL, 0
+        return LabellingAutomaton(rng.integers(0, n, (n, self.d_vocab)), labels, int(rng.integers(n)))
+
+    @cached_property
+    def masses(self):
+        rng = np.random.default_rng(1000 + self.seed)
+        masses = rng.integers(0, 5, (self.n_ctx, self.d_vocab))
+        masses[:, rng.integers(self.d_vocab)] += 1
+        return masses << (13 if self.seed % 3 == 2 else 0)  # the mass of everything is then beyond 64 bits, or not
+
+    @cached_property
+    def allowed(self):
+        return self.masses > 0
+
+
+def mass_of(task, x):
+    """The mass of a sequence, from the definition."""
+    return 1 if task.masses is None else math.prod(int(task.masses[i, t]) for i, t in enumerate(x))

@@ -81,6 +81,7 @@ class Checked(NamedTuple):
     question_sha256: str | None = None
     positions: tuple[Checked, ...] = ()  # Of a certificate about positions, what it says of each; the numbers above are of the weakest.
     position: int | None = None
+    margin: Fraction = Fraction(0)  # By more than this the right output's logit must be larger than every other.
 
     @property
     def accepted(self) -> bool:
@@ -516,7 +517,7 @@ class Tables(NamedTuple):
     EVOU: Rows
     PVOU: Rows
     EU: Rows
-    own: Rows  # [q][m]: EU[q][m], less the slack, and less the error of float32 arithmetic if the claim is about that
+    own: Rows  # [q][m]: EU[q][m], less the slack and the margin, and less the error of float32 arithmetic if the claim is about that
     slack: int  # at most so far is any B_o - B_m off; 0 unless norms or rotary positions are rounded
     A_low: Rows  # [q][t]: attention to tokens, the largest of each query being about 1
     A_high: Rows
@@ -546,12 +547,14 @@ def tables(network: Network, question: Question, factors: Factors, meter: Meter)
     bits = bits_for([*EQKE.rows, *EQKP.rows], EQKE.scale, (n, d))
     A_low, A_high, _ = attention(EQKE, (n, d), Exact([[0]], 0), bits, meter)
     b_low, b_high, tops = attention(EQKP, (n, d), parts.recency, bits, meter)
-    v, k, out, scale = len(EU.rows), len(parts.place.rows), len(EU.rows[0]), max(EVOU.scale, EU.scale, PVOU.scale, 256)
+    v, k, out, scale = len(EU.rows), len(parts.place.rows), len(EU.rows[0]), max(EVOU.scale, EU.scale, PVOU.scale, 256, question.margin[1])
     meter.hold((len(EVOU.rows) + v) * out, EVOU.bits + scale)
     (mu,) = factors.mu.at(scale).rows
     values = EVOU.at(scale).plus(mu), PVOU.at(scale), EU.at(scale).plus([-x for x in mu])
     slack = 2 * sum(table.error for table in values)
-    own = [[x - slack for x in row] for row in values[2].rows] if slack else values[2].rows
+    by, exponent = question.margin
+    less = slack + (by << scale - exponent)
+    own = [[x - less for x in row] for row in values[2].rows] if less else values[2].rows
     EVOU, PVOU, EU = values
     if question.semantics == FLOAT32:
         holds(network.settings is None, "float32 claims are about networks without biases and norms")
@@ -865,13 +868,19 @@ class Question(NamedTuple):
     automata: dict[int, Automaton]  # [m]: the sequences of label m, for labels that occur
     masses: Rows  # [i][t]
     semantics: str
+    margin: tuple[int, int]  # (n, e): a sequence is right if the label's logit is larger by more than n / 2^e than every other
     sha256: str
     total: int  # the mass of all sequences that have a label
 
 
 def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
     """The question of a certificate about sequences of k tokens below v. Its hash names it."""
-    task, masses, semantics, error_model, sha256 = fields(value, "task masses semantics error_model sha256", "question")
+    by = isinstance(value, dict) and "margin" in value
+    names = "task masses semantics error_model sha256" + " margin" * by
+    task, masses, semantics, error_model, sha256, *margins = fields(value, names, "question")
+    margin = dyadic(margins[0]) if by else (0, 0)
+    well_formed(by == (margin[0] != 0), "question.margin is 0: leave it out")
+    holds(not by or (semantics == REAL and abs(margin[0]) < 1 << 160), "a margin of 2^160 or more, or of float32 arithmetic")
     good = (semantics, error_model) in ((REAL, None), (FLOAT32, ERROR_MODEL))
     well_formed(good, f"semantics {semantics!r:.60}, error model {error_model!r:.60}")
     if task == "max":  # state = largest token so far
@@ -892,14 +901,15 @@ def read_question(value: Json, v: int, k: int, meter: Meter) -> Question:
         return hashlib.sha256(text.encode() + b"".join(struct.pack(f"<{len(row)}q", *row) for row in rows)).hexdigest()
 
     asked = f"compactproofs-task-1\nn_ctx {k}\nstates {len(labels)}\ntokens {v}\nstart {start}\n"
-    whole = f"compactproofs-question-1\n{hashed(asked, [*following, labels])}\n{semantics}\n"
+    whole = f"compactproofs-question-{1 + by}\n{hashed(asked, [*following, labels])}\n{semantics}\n"
+    whole += f"margin {margin[0]}/{1 << margin[1]}\n" if by else ""
     name = hashed(whole + "uniform", []) if masses is None else hashed(whole, weights)
     holds(sha256 == name, f"the question's SHA-256 is {name}, the certificate gives another")
     automata = {m: label_automaton(following, labels, start, m, meter) for m in sorted(set(labels))}
     left_out = sum(mass_by_query(automata.pop(-1), weights, meter).values()) if -1 in automata else 0
     automata = {m: a for m, a in automata.items() if a.tokens}
     holds(bool(automata), "question.task: no sequence has a label")
-    return Question(automata, weights, semantics, name, prod(map(sum, weights)) - left_out)
+    return Question(automata, weights, semantics, margin, name, prod(map(sum, weights)) - left_out)
 
 
 def label_automaton(following: Rows, labels: Row, start: int, m: int, meter: Meter) -> Automaton:
@@ -1134,7 +1144,7 @@ class Label:
             self.at_worst = list(map(max, *self.PVOU, self.PVOU[0]))
 
     def direct(self, q: int) -> Row:
-        """EU[q][o] - EU[q][m], with the slack, and the error of float32 arithmetic if the claim is about that."""
+        """EU[q][o] - EU[q][m], with the slack and the margin, and the error of float32 arithmetic if the claim is about that."""
         row, own = self.T.EU[q], self.T.own[q][self.m]
         return [x - own for x in row[: self.m] + row[self.m + 1 :]]
 
@@ -2033,6 +2043,8 @@ def proven(certificate: Json, network: Network, work: int | Meter) -> tuple[int,
     sizes, meter = network.sizes(), Meter(work) if isinstance(work, int) else work
     question = read_question(certificate["question"], sizes["d_vocab"], sizes["n_ctx"], meter)
     holds(max(question.automata) < sizes["d_vocab_out"], f"the label may be up to {max(question.automata)}, beyond the model's outputs")
+    plain = is_affine(network) and (network.settings is None or network.settings["norm_final"] is None)  # else logits up to a factor
+    holds(plain or not question.margin[0], "margins are certified about one head without an MLP and without a norm at the end")
     T = (tables if is_affine(network) else block_tables)(network, question, read_factors(certificate["factors"], sizes), meter)
     at_least, at_most = 0, None
     for part in read_parts(certificate["lower"], T, question, "lower"):
@@ -2066,9 +2078,11 @@ def checked_claims(data: bytes, network: Network, work: int) -> Checked:
     well_formed(bool(found), "a certificate about positions has none")
     early = found[0].position != network.sizes()["n_ctx"] - 1
     holds(not early or network.causal is not False, "attention is not causal: a position before the last sees later tokens too")
+    holds(len({x.margin for x in found}) == 1, "the certificates of two positions have different margins")
     weakest = min(found, key=lambda x: Fraction(x.correct_at_least or 0, x.total or 1))
     whole = sum(x.correct_at_least == x.total for x in found)
-    where = f"read at {len(found)} of {network.sizes()['n_ctx']} positions, at {whole} of them right on all inputs"
+    so = "right" if not found[0].margin else "so"
+    where = f"read at {len(found)} of {network.sizes()['n_ctx']} positions, at {whole} of them {so} on all inputs"
     reason = f"{where}; at position {weakest.position}, the weakest, {weakest.reason}"
     unsaid = ["attention is causal: a position sees the tokens up to it"] if early and network.causal is None else []
     assumed = (*network.assumptions, *unsaid)
@@ -2104,8 +2118,11 @@ def checked_claim(certificate: Json, network: Network, work: Meter) -> Checked:
     fixed += "" if total == prod(map(sum, question.masses)) else "; sequences without a label are left out"
     read = f"scores are divided by sqrt({network.divisor.removesuffix('/1')}); question {question.sha256[:16]}{fixed}"
     what = "sequences are" if max(map(max, question.masses)) == 1 else "(the mass of all sequences) is"
-    reason = f"{claimed} of {total} {what} answered right, {about[question.semantics]}; {read}"
-    return Checked(Verdict.ACCEPTED, reason, least, most, total, question.semantics, network.assumptions, question.sha256)
+    margin = Fraction(question.margin[0], 1 << question.margin[1])
+    how = f"answered with a logit that is larger by MORE THAN {margin} than every other" if margin else "answered right"
+    reason = f"{claimed} of {total} {what} {how}, {about[question.semantics]}; {read}"
+    found = Checked(Verdict.ACCEPTED, reason, least, most, total, question.semantics, network.assumptions, question.sha256)
+    return found._replace(margin=margin)
 
 
 def check_model(model: Json, network: Network) -> None:

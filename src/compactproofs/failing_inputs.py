@@ -126,8 +126,8 @@ def counterexamples(
     for m in wanted:
         own = Budget(budget.left / max(1, len(left) - left.index(m))) if m in left else None
         starts = [sequence for sequence in worst.get(m, []) if sequence is not None]
-        example = None if own is None else search.failing(m, question.label_automaton(m), starts, own)
-        found.append(_about(search, question, proven, m, example))
+        outcome = _Outcome(None, False) if own is None else search.failing(m, question.label_automaton(m), starts, own)
+        found.append(_about(search, question, proven, m, outcome))
     return Counterexamples(tuple(found), task.total, time.perf_counter() - started)
 
 
@@ -146,8 +146,18 @@ def _failing(question: Question, proven: dict[int, list[int]], label: int) -> in
     return sum(_by_query(question, proven, label))
 
 
-def _about(search: _Search, question: Question, proven: dict[int, list[int]], label: int, example: list[int] | None) -> Failures:
-    masses = _by_query(question, proven, label)
+@dataclass(frozen=True)
+class _Outcome:
+    """What a search has found."""
+
+    example: list[int] | None
+    all_right: bool
+    """Every sequence of the label was decided, and none fails."""
+
+
+def _about(search: _Search, question: Question, proven: dict[int, list[int]], label: int, outcome: _Outcome) -> Failures:
+    example, masses = outcome.example, _by_query(question, proven, label)
+    masses = [0] * len(masses) if outcome.all_right else masses
     tokens = question.label_automaton(label).tokens.tolist()
     worst = sorted(((token, mass) for token, mass in zip(tokens, masses, strict=True) if mass > 0), key=lambda each: -each[1])[:5]
     output, by = (None, None) if example is None else search.winner(example, label)
@@ -165,39 +175,42 @@ class _Search:
     truth: AbstractTruth
     generator: np.random.Generator
 
-    def failing(self, label: int, automaton: LabelAutomaton, starts: list[list[int]], budget: Budget) -> list[int] | None:
+    def failing(self, label: int, automaton: LabelAutomaton, starts: list[list[int]], budget: Budget) -> _Outcome:
         """An input of the label that fails, if one is found in time."""
+        paths = _Paths.of(automaton, self.task)
         if starts:
             rows = np.array(starts, dtype=np.int64)
-            rows = rows[np.argsort(self.gaps(rows, label), kind="stable")]
-            found = self.first_wrong(rows, label)
-            if found is not None:
+            found = self.first_wrong(rows[np.argsort(self.gaps(rows, label), kind="stable")], label)
+            if found.example is not None:
                 return found
         everything = sum(automaton.totals_by_last(self.task.n_ctx))
-        for number, start in enumerate(self._starts(automaton, starts)):
+        for number, start in enumerate(self._starts(paths, starts)):
             if budget.over or (number >= _TRIES and everything <= ENUMERABLE):
                 break
             found = self.first_wrong(self.descended(np.array(start), label, budget)[None], label)
-            if found is not None:
+            if found.example is not None:
                 return found
-        if everything <= ENUMERABLE:
-            for rows in _batches(automaton, self.task.n_ctx):
-                found = None if budget.over else self.first_wrong(rows, label)
-                if budget.over or found is not None:
-                    return found
-        return None
+        all_right = everything <= ENUMERABLE
+        for rows in paths.batches() if all_right else ():
+            found = _Outcome(None, False) if budget.over else self.first_wrong(rows, label)
+            all_right = all_right and found.all_right
+            if budget.over or found.example is not None:
+                return found
+        return _Outcome(None, all_right)
 
-    def first_wrong(self, rows: np.ndarray, label: int) -> list[int] | None:
-        """The first of these sequences, which carry the label, that fails for certain."""
+    def first_wrong(self, rows: np.ndarray, label: int) -> _Outcome:
+        """The first of these sequences, which carry the label, that fails for certain; or whether all are right."""
         rows = np.ascontiguousarray(rows[self._allowed(rows, label)])
         if not len(rows):
-            return None
-        verdicts = self.truth.verdicts(rows, np.full(len(rows), label, dtype=np.int64))
+            return _Outcome(None, True)
+        verdicts, all_right = self.truth.verdicts(rows, np.full(len(rows), label, dtype=np.int64)), True
         for row in np.flatnonzero(verdicts != CORRECT).tolist():
             sequence: list[int] = rows[row].tolist()
-            if verdicts[row] != UNCERTAIN or self.truth.is_correct(sequence, label) is False:
-                return sequence
-        return None
+            right = False if verdicts[row] != UNCERTAIN else self.truth.is_correct(sequence, label)
+            if right is False:
+                return _Outcome(sequence, False)
+            all_right = all_right and right is True
+        return _Outcome(None, all_right)
 
     def descended(self, row: np.ndarray, label: int, budget: Budget) -> np.ndarray:
         """Change one token at a time, always the best of all changes, while the label's lead shrinks."""
@@ -232,47 +245,60 @@ class _Search:
         allowed = self.task.allowed
         return fits if allowed is None else fits & allowed[np.arange(rows.shape[1]), rows].all(axis=1)
 
-    def _starts(self, automaton: LabelAutomaton, starts: list[list[int]]) -> Iterator[list[int]]:
+    def _starts(self, paths: _Paths, starts: list[list[int]]) -> Iterator[list[int]]:
         yield from starts[:_TRIES]
         while True:
-            yield _drawn(automaton, self.task.n_ctx, self.generator)
+            yield paths.drawn(self.generator)
 
 
 _TRIES = 50
 
 
-def _useful(automaton: LabelAutomaton, n_ctx: int) -> np.ndarray:
-    """(position, state): whether an accepted ending follows."""
-    found = np.zeros((n_ctx + 1, len(automaton.following)), dtype=bool)
-    found[n_ctx] = automaton.accepting
-    for i in range(n_ctx - 1, -1, -1):
-        found[i] = ((automaton.following != DEAD) & found[i + 1][automaton.following]).any(axis=1)
-    return found
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """The sequences of a label that are allowed."""
 
+    automaton: LabelAutomaton
+    allowed: np.ndarray
+    """(position, token number)"""
+    useful: np.ndarray
+    """(position, state): whether an accepted ending follows"""
 
-def _drawn(automaton: LabelAutomaton, n_ctx: int, generator: np.random.Generator) -> list[int]:
-    """Some sequence of the label, every token a fair choice among those that can still end in it."""
-    useful, state, row = _useful(automaton, n_ctx), automaton.start, []
-    for i in range(n_ctx):
-        following = automaton.following[state]
-        number = int(generator.choice(np.flatnonzero((following != DEAD) & useful[i + 1][following])))
-        row.append(int(automaton.tokens[number]))
-        state = int(following[number])
-    return row
+    @classmethod
+    def of(cls, automaton: LabelAutomaton, task: AbstractTask) -> _Paths:
+        n_ctx, (states, tokens) = task.n_ctx, automaton.following.shape
+        allowed = np.ones((n_ctx, tokens), dtype=bool) if task.allowed is None else task.allowed[:, automaton.tokens]
+        useful = np.zeros((n_ctx + 1, states), dtype=bool)
+        useful[n_ctx] = automaton.accepting
+        for i in range(n_ctx - 1, -1, -1):
+            useful[i] = ((automaton.following != DEAD) & allowed[i] & useful[i + 1][automaton.following]).any(axis=1)
+        return cls(automaton, allowed, useful)
 
+    def moves(self, i: int, states: np.ndarray) -> np.ndarray:
+        """(state, token number): which tokens may come at position i."""
+        following = self.automaton.following[states]
+        return np.asarray((following != DEAD) & self.allowed[i] & self.useful[i + 1][following])
 
-def _batches(automaton: LabelAutomaton, n_ctx: int) -> Iterator[np.ndarray]:
-    """All sequences of the label, many at a time."""
-    useful = _useful(automaton, n_ctx)
+    def drawn(self, generator: np.random.Generator) -> list[int]:
+        """Some sequence, every token a fair choice among those that can still end in the label. There must be one."""
+        state, row = self.automaton.start, []
+        for i in range(len(self.allowed)):
+            number = int(generator.choice(np.flatnonzero(self.moves(i, np.array([state]))[0])))
+            row.append(int(self.automaton.tokens[number]))
+            state = int(self.automaton.following[state, number])
+        return row
 
-    def grown(i: int, rows: np.ndarray, states: np.ndarray) -> Iterator[np.ndarray]:
-        if i == n_ctx:
-            yield automaton.tokens[rows]
-            return
-        row, number = np.nonzero((automaton.following[states] != DEAD) & useful[i + 1][automaton.following[states]])
-        for start in range(0, len(row), _BATCH):
-            r, t = row[start : start + _BATCH], number[start : start + _BATCH]
-            yield from grown(i + 1, np.column_stack([rows[r], t]), automaton.following[states[r], t])
+    def batches(self) -> Iterator[np.ndarray]:
+        """All sequences, many at a time."""
+        following = self.automaton.following
 
-    if useful[0][automaton.start]:
-        yield from grown(0, np.zeros((1, 0), dtype=np.int64), np.array([automaton.start]))
+        def grown(i: int, rows: np.ndarray, states: np.ndarray) -> Iterator[np.ndarray]:
+            if i == len(self.allowed):
+                yield self.automaton.tokens[rows]
+                return
+            row, number = np.nonzero(self.moves(i, states))
+            for start in range(0, len(row), _BATCH):
+                r, t = row[start : start + _BATCH], number[start : start + _BATCH]
+                yield from grown(i + 1, np.column_stack([rows[r], t]), following[states[r], t])
+
+        yield from grown(0, np.zeros((1, 0), dtype=np.int64), np.array([self.automaton.start]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -18,7 +19,7 @@ from compactproofs.counting.gaps import Gaps, evaluate_gaps
 from compactproofs.counting.losses import excess_upper, loss_upper, mean_lower, mean_of_shares, mean_upper
 from compactproofs.counting.outcome import Progress
 from compactproofs.counting.weighing import is_plain
-from compactproofs.errors import TaskError, UnsupportedError
+from compactproofs.errors import InfeasibleError, TaskError, UnsupportedError
 from compactproofs.form.tables import interval_circuits
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -36,7 +37,7 @@ from compactproofs.version import __version__
 ENUMERABLE = 1 << 26
 """Where there are no more sequences than this, each is evaluated."""
 MOST_MARGINS = 1000
-FOR_LOSSES = "-12:12:0.5"
+FOR_LOSSES = (-12.0, -8.0, *(float(margin) for margin in range(-6, 14)))
 """Margins from which losses are bounded if none are given."""
 _STEPS = 50
 """Counting steps of single outputs."""
@@ -123,8 +124,8 @@ def margin_curve(
 ) -> MarginCurve:
     """Bound the share of inputs that are answered right by more than each margin, and with `log_loss` the mean cross-entropy.
 
-    A network of one head without norms and MLP, of at most 2^26 inputs, is evaluated on all of them; else each margin is a proof of its
-    own, and `seconds` are for all of them together.
+    A network of one head without norms and MLP, of at most 2^26 inputs, is evaluated on all of them if there is time; else each margin is
+    a proof of its own, and `seconds` are for all of them together.
 
     Example:
         >>> import compactproofs as cp
@@ -139,8 +140,9 @@ def margin_curve(
     if not wanted:
         raise TaskError("no margins; expected at least one")
     if isinstance(weights, Weights) and is_plain(task) and task.total <= ENUMERABLE and strategy == DEFAULT:
-        found = evaluate_gaps(weights, task, wanted, losses=log_loss, progress=progress)
-        return MarginCurve(_points(found), task.total, "enumeration", found.loss, time.perf_counter() - started)
+        with suppress(InfeasibleError):  # there is no time for it
+            found = evaluate_gaps(weights, task, wanted, losses=log_loss, seconds=seconds, progress=progress)
+            return MarginCurve(_points(found), task.total, "enumeration", found.loss, time.perf_counter() - started)
     if log_loss:
         require_additive(weights)
     budget, name = Budget(seconds), strategy if isinstance(strategy, str) else strategy.label
@@ -149,8 +151,8 @@ def margin_curve(
     for done, margin in enumerate(wanted):
         share: Seconds = "usual" if seconds is None else max(0.0, proving * seconds - budget.used) / (len(wanted) - done)
         proof = prove(weights, strategy, task, upper=True, seconds=share, margin=margin)
-        if proof.status != "proven" and isinstance(strategy, str) and proof.reason and "not by how much" in proof.reason:
-            raise UnsupportedError(proof.reason)
+        if proof.status == "infeasible" and proof.flops == 0:  # the strategy is not about such questions
+            raise UnsupportedError(proof.reason or "")
         raw.append(Point(margin, proof.correct_at_least, proof.total if proof.correct_at_most is None else proof.correct_at_most))
         if progress is not None:
             progress(done + 1, len(wanted))

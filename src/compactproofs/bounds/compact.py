@@ -102,6 +102,11 @@ class Crude:
     """Of a row of the readout"""
 
 
+def has_negative_margin(question: Question) -> bool:
+    """Whether the label may lose somewhere and count as right."""
+    return question.margin is not None and bool((question.margin < 0.0).any())
+
+
 class CompactTables:
     """The harms of compact proofs about one network, in one arithmetic.
 
@@ -115,6 +120,7 @@ class CompactTables:
     def __init__(self, weights: Weights, question: Question, hints: Compact, arithmetic: AbstractArithmetic) -> None:
         self.factors, self.arithmetic = hints.checked(weights), arithmetic
         self._margin, self._k, self._out = question.margin, weights.n_ctx, weights.d_vocab_out
+        self._may_be_negative = has_negative_margin(question)
         self._first, self._c = self.factors.first_token, min(self.factors.near_outputs, self._out)
         self._weights = arithmetic.array(self.factors.output_weights.astype(np.float64))
         W = {name: arithmetic.array(tensor) for name, tensor in weights.tensors.items()}
@@ -246,7 +252,7 @@ class CompactTables:
             if self._margin is not None:
                 s = s + self._weighted_margin(self._margin[: label + 1, label], label, heaviest)
         with self.arithmetic.step("harms"):
-            positive = s if self._D is None else np.maximum(s, 0.0)
+            positive = s if self._D is None and not self._may_be_negative else np.maximum(s, 0.0)
             of_label = s + r[-1]
             of_others = positive[:, None] + np.maximum(r[:-1], 0.0)
             column = near.stop - 1
@@ -286,7 +292,7 @@ class CompactTables:
     def _weighted_margin(self, tau: np.ndarray, label: int, heaviest: Any) -> Any:
         """(query,): at least w_o tau for all o; a negative margin counts with the least weight."""
         most = self.arithmetic.array(np.maximum(tau, 0.0)) * heaviest
-        return most if (tau >= 0.0).all() else most + self.arithmetic.array(np.minimum(tau, 0.0)) * self._weights[label].min()
+        return most if not self._may_be_negative else most + self.arithmetic.array(np.minimum(tau, 0.0)) * self._weights[label].min()
 
     def _heaviest(self, label: int) -> Any:
         with self.arithmetic.step("query brackets"):

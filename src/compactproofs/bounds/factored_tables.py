@@ -27,9 +27,10 @@ from compactproofs.bounds.factored import (
 from compactproofs.bounds.factors import EXACT, Factors
 from compactproofs.bounds.low_rank_scores import AttentionError, approximate_scores
 from compactproofs.counting.subject import Subject
-from compactproofs.form.embedded import embedded
+from compactproofs.form.embedded import embedded, require_affine
 from compactproofs.form.tables import direct_table, score_tables, value_tables
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 from compactproofs.tasks.question import Question
 
 
@@ -37,6 +38,8 @@ class FactoredTables:
     """The harm tables of factored terms about one network, in one arithmetic."""
 
     def __init__(self, weights: Model, question: Question, factors: Factors, arithmetic: AbstractArithmetic) -> None:
+        if question.margin is not None and isinstance(weights, Network):
+            require_affine(weights, by_margin=True)
         self.factors, self.arithmetic = factors.checked(weights), arithmetic
         self._weights, self._rows = weights, embedded(weights, arithmetic)
         EVOU, PVOU = value_tables(self._rows, arithmetic)

@@ -207,6 +207,8 @@ def translate(certificate: Json, network: checker.Network) -> str:
     question, factors = certificate["question"], certificate["factors"]
     if question["semantics"] != checker.REAL:
         raise CoqError("the certificate is about float32 arithmetic; formal/ is about the real numbers")
+    if "margin" in question:
+        raise CoqError("the certificate asks by how much the right output wins (a margin); formal/ knows only whether it wins")
     if question["task"] != "max" and min(question["task"]["labels"]) < 0:
         raise CoqError("the certificate is about a region: there are sequences without a label, which formal/ does not know")
     sizes = network.sizes()

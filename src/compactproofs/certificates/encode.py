@@ -18,7 +18,8 @@ from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Pa
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.tasks import AbstractTask, MaxOfK
-from compactproofs.tasks.question import FLOAT32, Question
+from compactproofs.tasks.margin import margin_of_question
+from compactproofs.tasks.question import FLOAT32, REAL, Question
 
 ERROR_MODEL = "float32-1"
 
@@ -37,20 +38,22 @@ def encoded(ledger: Ledger, weights: Model) -> dict[str, Any]:
 
 
 def encoded_question(question: Question) -> dict[str, Any]:
-    """The field `question`. A margin of one's own cannot be written down yet."""
-    if question.margin is not None and question.semantics != FLOAT32:
-        raise CertificateError("certificates have no margins but that of float32 arithmetic")
+    """The field `question`. That of float32 arithmetic is no margin of its own: the checker finds it."""
+    margin = margin_of_question(question) if question.semantics == REAL else 0.0
     return {
         "task": _task(question.task),
         "masses": None if question.masses is None else question.masses.tolist(),
         "semantics": question.semantics,
         "error_model": ERROR_MODEL if question.semantics == FLOAT32 else None,
+        **({"margin": margin.hex()} if margin else {}),
         "sha256": question.sha256,
     }
 
 
 def decoded(content: dict[str, Any], task: AbstractTask, margin: np.ndarray | None = None) -> Ledger:
     """The ledger of a certificate about a task that is known; `verify` decides what it proves. A claim about float32 needs its margin."""
+    if margin is None and "margin" in content["question"]:
+        margin = np.full((task.d_vocab, content["model"]["d_vocab_out"]), float.fromhex(content["question"]["margin"]))
     masses = None if content["question"]["masses"] is None else np.array(content["question"]["masses"], dtype=np.int64)
     question = Question(task, masses, margin, content["question"]["semantics"])
     if question.sha256 != content["question"]["sha256"]:

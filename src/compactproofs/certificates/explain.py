@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
-from compactproofs.checker import FORMAT, KINDS, Json, MalformedError, natural, parse
+from compactproofs.checker import FORMAT, KINDS, Json, MalformedError, dyadic, natural, parse
 from compactproofs.errors import CertificateError
+from compactproofs.tasks.margin import in_words
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Explanation:
     task: str
     distribution: str
     semantics: str
+    margin: str | None
+    """By more than this the right output's logit has to be larger; None: it has to be larger"""
     model: dict[str, str]
     assumptions: tuple[str, ...]
     lower: Side
@@ -75,11 +79,17 @@ def _explained(content: Json, position: int | None) -> Explanation:
         task=_task(question["task"]),
         distribution="every sequence counts alike" if question["masses"] is None else "each token has a mass at each position",
         semantics=str(question["semantics"]),
+        margin=_margin(question["margin"]) if "margin" in question else None,
         model={str(name): str(value) for name, value in model.items() if name != "assumptions"},
         assumptions=tuple(str(each) for each in model["assumptions"]),
         lower=_side(content["lower"]),
         upper=None if content["upper"] is None else _side(content["upper"]),
     )
+
+
+def _margin(text: Json) -> str:
+    numerator, exponent = dyadic(text)
+    return in_words(float(Fraction(numerator, 1 << exponent)))
 
 
 def _task(task: Json) -> str:

@@ -16,10 +16,15 @@ from compactproofs.certificates.checking import network
 from compactproofs.certificates.encode import encoded, encoded_question
 from compactproofs.certificates.hints import certifiable_block
 from compactproofs.counting.brute_force import brute_force
+from compactproofs.counting.gaps import right_by_margin
+from compactproofs.counting.outcome import ExactCount
 from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
+from compactproofs.form.embedded import is_affine
 from compactproofs.ledger.ledger import Ledger
 from compactproofs.ledger.sources import is_pooled
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
+from compactproofs.model.weights import Weights
 from compactproofs.strategies.base import AbstractStrategy, Origin, Request
 from compactproofs.strategies.brute_force import BruteForce
 from compactproofs.strategies.threshold import ThresholdBest, ThresholdCubic, ThresholdCubicPooled, ThresholdQuartic
@@ -27,13 +32,15 @@ from compactproofs.strategies.threshold.compact import CompactStrategy
 from compactproofs.strategies.threshold.tabled import Tabled
 from compactproofs.strategies.threshold.upper import parts_above
 from compactproofs.tasks import AbstractTask
+from compactproofs.tasks.margin import margin_of_question
 from compactproofs.tasks.question import FLOAT32, REAL, Question
 from compactproofs.version import __version__
 
 NO_FLOAT32 = "float32 claims are about networks of one head without biases and norms: with them, the forward pass takes other steps"
 """Why there is none."""
 
-NO_MARGIN = "certificates have no margins but that of float32 arithmetic: they say that the right output wins, not by how much"
+NO_MARGIN = "certificates with a margin are about networks of one head without an MLP or a norm at the end, over the real numbers"
+"""Why there is none."""
 
 _NANOSECONDS = 250
 """Of a product of integers in the checker, with all that is done besides."""
@@ -52,9 +59,9 @@ def certify(
     than `work` units is refused with an estimate.
     """
     require_semantics(semantics)
-    if origin.question.margin is not None:
-        raise CertificateError(NO_MARGIN)
     strategy, weights, task, masses = origin.strategy, origin.weights, origin.question.task, origin.question.masses
+    if origin.question.margin is not None:
+        require_margin_certifiable(weights, semantics)
     require_certifiable(strategy)
     if semantics == FLOAT32:
         if at_most is not None:
@@ -65,7 +72,7 @@ def certify(
         return _first(_ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=question), None), weights, strategy, 0)
     if own is not None:
         require_work(weights, sum(len(part.leaves) for part in (*own.lower, *(own.upper or ()))), work)
-    asked = None if masses is None else Question(task, masses)
+    asked = None if masses is None and origin.question.margin is None else origin.question
     ledgers = _ledgers(strategy, Request(weights, task, seconds=_SECONDS, asked=asked), own)
     return _first(ledgers, weights, strategy, at_least, at_most)
 
@@ -120,7 +127,7 @@ def _first(
 
 def _above(ledger: Ledger, weights: Model, at_most: int) -> tuple[Any, ...]:
     question = ledger.question
-    asked = None if question.masses is None else question
+    asked = None if question.masses is None and question.margin is None else question
     return () if at_most == question.total else parts_above(Request(weights, question.task, seconds=_SECONDS, asked=asked))
 
 
@@ -183,7 +190,7 @@ def _referee(strategy: AbstractStrategy, weights: Model, question: Question, fou
         usual = Question(question.task).masses
         if question.masses is not None and (usual is None or not np.array_equal(question.masses, usual)):
             raise InfeasibleError("brute force counts sequences")
-        exact = brute_force(weights, question.task, seconds=_SECONDS)
+        exact = _counted(weights, question)
         confirmed, refuted = exact.correct + exact.undecided, exact.correct
     except InfeasibleError:
         confirmed, refuted = found.correct_at_least, found.correct_at_most or 0
@@ -211,6 +218,20 @@ def float32_margin(weights: Model, task: AbstractTask) -> np.ndarray:
             if x != y:
                 margins[q, m] = round_up(Fraction(x - y, 1 << T.scale))
     return margins
+
+
+def _counted(weights: Model, question: Question) -> ExactCount:
+    if question.margin is None or question.semantics != REAL:
+        return brute_force(weights, question.task, seconds=_SECONDS)
+    if not isinstance(weights, Weights):
+        raise InfeasibleError("brute force by a margin is about networks of the first kind")
+    return right_by_margin(weights, question.task, margin_of_question(question), seconds=_SECONDS)
+
+
+def require_margin_certifiable(weights: Model, semantics: str) -> None:
+    """Raise unless the checker knows margins of such networks."""
+    if semantics != REAL or (isinstance(weights, Network) and not is_affine(weights, by_margin=True)):
+        raise CertificateError(NO_MARGIN)
 
 
 def require_semantics(semantics: str) -> None:

@@ -61,6 +61,7 @@ def check(
             "correct_at_most": None if checked.correct_at_most is None else str(checked.correct_at_most),
             "total": None if checked.total is None else str(checked.total),
             "semantics": checked.semantics,
+            "margin": str(checked.margin),
             "question_sha256": checked.question_sha256,
             "assumptions": list(checked.assumptions),
             **({"positions": [_position(each) for each in checked.positions]} if checked.positions else {}),

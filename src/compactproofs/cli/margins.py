@@ -26,19 +26,16 @@ MarginsOption = Annotated[
 ]
 LogLossOption = Annotated[bool, typer.Option("--log-loss", help="Bound the mean cross-entropy over all inputs, in nats, from both sides.")]
 
-NO_CERTIFICATE = "certificates have no margins yet, and no curves: they say that the right output wins, not by how much"
+NO_CERTIFICATE = "a certificate is about one margin: give --margin instead"
 
 
-def margin_of(text: str | None, certificate: str | None = None) -> float:
+def margin_of(text: str | None) -> float:
     """What `--margin` says; 0 without it."""
     if text is None:
         return 0.0
     from compactproofs.tasks.margin import margin_of_text
 
-    margin = margin_of_text(text)
-    if margin != 0.0 and certificate is not None:
-        raise CertificateError(f"--certificate with --margin: {NO_CERTIFICATE}")
-    return margin
+    return margin_of_text(text)
 
 
 def asks_for_curve(margins: str | None, log_loss: bool, certificate: str | None, margin: str | None, where: Position) -> bool:
@@ -70,7 +67,7 @@ def show_curve(
 
     if len(strategies) != 1:
         raise CompactProofsError("--margins and --log-loss take one strategy, by default the best: leave out --all and --family")
-    wanted = margins_of_text(FOR_LOSSES if margins is None else margins)
+    wanted = list(FOR_LOSSES) if margins is None else margins_of_text(margins)
     strategy = DEFAULT if strategies[0].label == DEFAULT else strategies[0]
     with progress_bar("proving") as progress:
         curve = margin_curve(weights, wanted, task, strategy=strategy, seconds=seconds, log_loss=log_loss, progress=progress)

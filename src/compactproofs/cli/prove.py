@@ -108,7 +108,7 @@ def prove(
     is larger by more than X than every other; --margins and --log-loss ask for a whole curve.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
-    from compactproofs.certificates.writer import NO_FLOAT32, require_work
+    from compactproofs.certificates.writer import NO_FLOAT32, require_margin_certifiable, require_work
     from compactproofs.mixtures import MixedQuestion, prove_asked
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
@@ -127,7 +127,7 @@ def prove(
         raise CertificateError(no_certificate(distribution))
     if is_mixture and (margins is not None or log_loss):
         raise TaskError("--margins and --log-loss are not about mixtures: ask about each part")
-    by = margin_of(margin, certificate)
+    by = margin_of(margin)
     if asks_for_curve(margins, log_loss, certificate, margin, at):
         show_curve(output, weights, problem, margins, log_loss=log_loss, strategies=chosen, seconds=seconds)
         return
@@ -135,6 +135,8 @@ def prove(
     place = _place(output, certificate, semantics, chosen)
     if place is not None:
         require_work(places[-1].network, sum(len(problem.label_automaton(label).tokens) for label in problem.labels), work)
+    if place is not None and by:
+        require_margin_certifiable(places[-1].network, semantics)
     if semantics != "real" and weights.rewritten:
         raise CertificateError(f"--semantics {semantics}: {NO_FLOAT32}")
     if max_flops is not None:

@@ -46,6 +46,8 @@ def _say(output: Output, each: Explanation) -> None:
     output.say()
     output.say("The claim" + ("" if each.position is None else f" at position {each.position}"))
     output.say(f"  right      at least {least}" + ("" if most is None else f" and at most {most}") + f" of {total}{share}")
+    if each.margin is not None:
+        output.say(f"             right means: the logit is larger by more than {each.margin} than every other")
     output.say(f"  task       {each.task}; {each.distribution}")
     meaning = "the network over the real numbers" if each.semantics == "real" else "every float32 evaluation, by an error model"
     output.say(f"  semantics  {each.semantics}: {meaning}")

@@ -29,10 +29,10 @@ from compactproofs.arrays.exponential import INVERSE_LN2, LN2_HIGH, LN2_LOW, POL
 from compactproofs.counting.kernels import CORRECT, UNCERTAIN, WRONG
 
 SMALL, LARGE = 32.0, 300.0
-MANTISSA, POWER, WORST_ERROR, SMALLEST, GREATEST, BEYOND, SUM_OF_ERRORS = range(7)
+MANTISSA, POWER, WORST_ERROR, SMALLEST, GREATEST, BEYOND = range(6)
 """What the kernel reports in `numbers`: the product of the losses' factors as mantissa 2^power; the largest eta; bounds of all gaps; how
-many logits were taken for LARGE; the sum of the etas."""
-NUMBERS = 7
+many logits were taken for LARGE."""
+NUMBERS = 6
 
 _COEFFICIENTS = np.array(POLYNOMIAL)
 _SCALES = np.ldexp(1.0, np.arange(-80, 480))
@@ -122,7 +122,7 @@ def gaps_of_query(evaluation: Any, walk: Any, portion: Any, margins: Any, tally:
             for o in range(n_out):
                 if o != label:
                     y = (scores[o] - own) / inverse
-                    if not -y >= gap:
+                    if not -y >= gap and gap == gap:  # what is no number stays
                         gap = -y
                     if losses and known and y >= -SMALL:
                         if y > LARGE:
@@ -137,7 +137,6 @@ def gaps_of_query(evaluation: Any, walk: Any, portion: Any, margins: Any, tally:
                 if numbers[MANTISSA] > 2.0**500:
                     numbers[MANTISSA] *= 2.0**-500
                     numbers[POWER] += 500.0
-                numbers[SUM_OF_ERRORS] += eta
             numbers[WORST_ERROR] = max(numbers[WORST_ERROR], eta)
             numbers[SMALLEST] = min(numbers[SMALLEST], least)
             numbers[GREATEST] = max(numbers[GREATEST], most)
@@ -188,7 +187,7 @@ def gaps_of_sequences(evaluation: Any, sequences: Any, labels: Any, gaps: Any) -
         for o in range(n_out):
             if o != labels[row]:
                 y = (scores[o] - scores[labels[row]]) / mass
-                if not -y >= gap:
+                if not -y >= gap and gap == gap:
                     gap = -y
         if gap == gap:
             gaps[row, 0], gaps[row, 1] = gap - eta, gap + eta

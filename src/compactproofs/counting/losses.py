@@ -77,13 +77,15 @@ def mean_lower(margins: Sequence[float], shares_upper: Sequence[Fraction], great
     """A lower bound of the mean loss. shares_upper[j] is at least the share of inputs with a gap above margins[j], ascending; no gap is
     above `greatest_upper`.
 
-    Guarantee: by summation by parts, as loss_lower decreases.
+    Guarantee: by summation by parts, as loss_lower decreases. An input loses at least what any margin does that its gap does not exceed,
+    and at least what the greatest gap does: also where some margins are above that.
     """
-    last = Fraction(0) if greatest_upper == math.inf else loss_lower(Fraction(greatest_upper))
-    steps = [loss_lower(Fraction(margin)) for margin in margins] + [last]
-    total = last
-    for share, here, after in zip(shares_upper, steps, steps[1:], strict=False):
-        total += (1 - min(share, Fraction(1))) * max(Fraction(0), here - after)
+    after = Fraction(0) if greatest_upper == math.inf else loss_lower(Fraction(greatest_upper))
+    total = after
+    for margin, share in zip(reversed(margins), reversed(shares_upper), strict=True):
+        here = max(loss_lower(Fraction(margin)), after)
+        total += (1 - min(share, Fraction(1))) * (here - after)
+        after = here
     return total
 
 

@@ -92,14 +92,15 @@ def value_sheets(model: Model) -> int:
     return int(rows) // model.d_vocab
 
 
-def is_affine(network: Network) -> bool:
-    """Whether there is one head and what follows attention is affine, up to a positive factor common to all outputs."""
-    return not _reasons(network)
+def is_affine(network: Network, *, by_margin: bool = False) -> bool:
+    """Whether there is one head and what follows attention is affine, up to a positive factor common to all outputs: that of a final norm,
+    which does not change which output wins, but by how much. So with `by_margin` there must be none."""
+    return not _reasons(network, by_margin)
 
 
-def require_affine(network: Network) -> None:
+def require_affine(network: Network, *, by_margin: bool = False) -> None:
     """Raise unless the network is affine."""
-    reasons = _reasons(network)
+    reasons = _reasons(network, by_margin)
     if reasons:
         raise UnsupportedError(
             f"this bound is about one head and an affine readout; the network has {' and '.join(reasons)}. `threshold-quartic` and "
@@ -107,7 +108,7 @@ def require_affine(network: Network) -> None:
         )
 
 
-def _reasons(network: Network) -> list[str]:
+def _reasons(network: Network, by_margin: bool) -> list[str]:
     reasons = []
     if network.n_heads != 1:
         reasons.append(f"{network.n_heads} heads")
@@ -115,6 +116,8 @@ def _reasons(network: Network) -> list[str]:
         reasons.append("an MLP")
     if network.post_norm:
         reasons.append("norms on the stream (post-norm)")
+    elif network.norm_final is not None and by_margin:
+        reasons.append("a final norm, whose size matters where a margin is asked for")
     elif network.norm_final is not None and not _harmless_biases(network):
         reasons.append("a final norm whose bias, or b_U behind it, tells outputs apart")
     return reasons

@@ -39,8 +39,10 @@ from jaxtyping import Float
 from compactproofs.arrays.exponential import RELATIVE_ERROR, exp_approximation
 from compactproofs.arrays.interval import Interval
 from compactproofs.arrays.rounding import UNIT_ROUNDOFF, gamma_upper
+from compactproofs.form.embedded import require_affine
 from compactproofs.form.tables import interval_circuits
 from compactproofs.model.kinds import Model
+from compactproofs.model.network import Network
 
 
 class Evaluation(NamedTuple):
@@ -66,9 +68,11 @@ def prepare(weights: Model, margin: np.ndarray | None = None) -> Evaluation:
     """Build the evaluation tables; `margin`, if given, is added to every other output's bracket (brute force knows none).
 
     Guarantee: the theorem in this module's docstring.
-    Assumes: nothing.
+    Assumes: nothing. With a margin, a network with a final norm is refused: the tables are known only up to its size.
     Cost: O(d_vocab^2 (n_ctx + d_model)).
     """
+    if margin is not None and isinstance(weights, Network):
+        require_affine(weights, by_margin=True)
     tables = interval_circuits(weights)  # refuses to run where arithmetic is not IEEE-754's
     EQKE, EQKP, EVOU, PVOU, EU = (t.midpoint_radius()[0] for t in (tables.EQKE, tables.EQKP, tables.EVOU, tables.PVOU, tables.EU))
     v, out = weights.d_vocab, weights.d_vocab_out

@@ -52,8 +52,11 @@ def _worst(run: Verification, part: Part, q: int, harms: AbstractHarms) -> list[
     masses = for_queries(subject, np.array([q]))
     best: tuple[int, list[int]] = (-1, [])
     for leaf, automaton in run.leaves(part):
-        for term in leaf.terms if leaf is not None else ():
-            start, D = integers(harms.harms(term), term.grid, False)
+        if leaf is None or not leaf.terms:
+            continue
+        own = harms.of_leaf(leaf, automaton, masses)
+        for term in leaf.terms:
+            start, D = integers(own.harms(term), term.grid, False)
             total, path = _heaviest(D, masses, automaton)
             best = max(best, (start + total, path))
     return [int(subject.tokens[number]) for number in best[1]] if best[0] >= 0 else None

@@ -41,14 +41,19 @@ Source = Callable[[Subject, np.ndarray], AbstractHarms]
 
 def source_of(weights: Model, question: Question, *, intervals: bool) -> Source:
     """Compiled functions or array code in intervals, for one head and an affine readout or for whole blocks."""
-    if isinstance(weights, Network) and not is_affine(weights):
+    if isinstance(weights, Network) and not is_affine(weights, by_margin=question.margin is not None):
         return _leaf_by_leaf(weights, question, intervals=intervals)
     return _in_intervals(weights, question) if intervals else _compiled(weights, question)
 
 
 def margin_of(question: Question, subject: Subject, queries: np.ndarray) -> float:
-    """The largest margin of some queries, which are numbered among the label's tokens."""
-    return 0.0 if question.margin is None else float(question.margin[subject.tokens[queries], subject.label].max())
+    """The margin of some queries, which are numbered among the label's tokens; they must have the same."""
+    if question.margin is None:
+        return 0.0
+    margins = question.margin[subject.tokens[queries], subject.label]
+    if (margins != margins[0]).any():
+        raise LedgerError("queries with different margins have no harms in common; expected a part for each")
+    return float(margins[0])
 
 
 def _only(subject: Subject, queries: np.ndarray) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from compactproofs.arrays import FlopCounter
 from compactproofs.arrays.arithmetic import Counting, Float64
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.compact import CompactTables, LabelHarms
+from compactproofs.bounds.compact import CompactTables, LabelHarms, has_negative_margin
 from compactproofs.bounds.compact_hints import Compact
 from compactproofs.bounds.factors import HEAVIEST
 from compactproofs.counting.alike import count_tuples
@@ -139,14 +139,15 @@ class Case:
 
     sizes: Sizes
     network: tuple[int, ...]
-    margin: bool
+    margin: tuple[bool, bool]
+    """Whether there is one, and whether some are negative"""
     weights: Weights = field(compare=False)
     question: Question = field(compare=False)
 
     @classmethod
     def of(cls, weights: Weights, question: Question, sizes: Sizes) -> Case:
         network = weights.d_vocab, weights.d_vocab_out, weights.d_model, weights.d_head, weights.n_ctx
-        return cls(sizes, network, question.margin is not None, weights, question)
+        return cls(sizes, network, (question.margin is not None, has_negative_margin(question)), weights, question)
 
 
 @lru_cache(maxsize=4096)

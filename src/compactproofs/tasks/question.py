@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -58,11 +59,15 @@ class Question:
 
     @cached_property
     def sha256(self) -> str:
-        """Names the question: the task, the masses, and what the theorem is about."""
-        digest = hashlib.sha256(f"compactproofs-question-1\n{self.task.automaton_sha256}\n{self.semantics}\n".encode("ascii"))
+        """Names the question: the task, the masses, the margin, and what the theorem is about."""
+        margins = self.margin if self.semantics == REAL and self.margin is not None and self.margin.any() else np.zeros((1, 1))
+        same, first = bool((margins == margins.flat[0]).all()), Fraction(float(margins.flat[0]))
+        asked = [] if same and first == 0 else [f"margin {first.numerator}/{first.denominator}" if same else "margins"]
+        lines = [f"compactproofs-question-{1 + len(asked)}", self.task.automaton_sha256, self.semantics, *asked, ""]
+        digest = hashlib.sha256("\n".join(lines).encode("ascii"))
         digest.update(b"uniform" if self.masses is None else self.masses.astype("<i8").tobytes())
-        if self.margin is not None and self.semantics == REAL:
-            digest.update(np.asarray(self.margin, dtype="<f8").tobytes())
+        if not same:
+            digest.update(np.asarray(margins, dtype="<f8").tobytes())
         return digest.hexdigest()
 
     @cached_property

@@ -15,6 +15,7 @@ from compactproofs.errors import StrategyError
 from compactproofs.form.embedded import position_centre
 from compactproofs.search.compact import Sizes, blank, find_hints
 from compactproofs.tasks import task_for
+from compactproofs.tasks.margin import question_with_margin
 from compactproofs.tasks.question import Question
 from models import mostly_right, random_weights
 
@@ -103,6 +104,7 @@ def test_harms_dominate_every_output_at_every_position(seed):
         sizes = random_sizes(rng, weights)
         hints = (find_hints(weights, sizes) if rng.random() < 0.5 else hostile(rng, weights, sizes)).checked(weights)
         require_dominating(weights, hints)
+        require_dominating(weights, hints, float(rng.choice([-5.0, -0.5, 0.25])))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -115,17 +117,18 @@ def test_the_label_by_position_takes_the_least_attention_to_positions(seed):
     require_dominating(weights, replace(hints, score_basis=np.linalg.qr(keys.T)[0].T).checked(weights))
 
 
-def require_dominating(weights, hints):
+def require_dominating(weights, hints, by=0.0):
     W = {name: tensor.astype(np.float64) for name, tensor in weights.tensors.items()}
     stream, VOU = W["W_E"] + W["W_pos"][-1], W["W_V"] @ W["W_O"] @ W["W_U"]
     with np.errstate(all="ignore"):
         attention = relative_attention(weights, hints, W, stream)
         B = (W["W_pos"] @ VOU)[None, :, None] + (W["W_E"] @ VOU)[None, None] + (stream @ W["W_U"])[:, None, None]
-        tables = CompactTables(weights, Question(task_for(weights)), hints, Float64())
+        task = task_for(weights)
+        tables = CompactTables(weights, question_with_margin(task, weights.d_vocab_out, by) or Question(task), hints, Float64())
         for m in range(hints.first_token, weights.d_vocab):
             h, itself = tables.expanded(tables.harms(m)), np.arange(m + 1)
             for o in (o for o in range(weights.d_vocab_out) if o != m):
-                exact = weight(hints, m, o) * attention * (B[..., o] - B[..., m])
+                exact = weight(hints, m, o) * attention * (B[..., o] - B[..., m] + by)
                 slack = 1e-9 * (1 + np.abs(exact))
                 assert not (h[:, :-1] < (exact - slack)[: m + 1, :-1, : m + 1]).any(), (hints, m, o)
                 assert not (h[itself, -1, itself] < (exact - slack)[itself, -1, itself]).any(), (hints, m, o)

@@ -14,7 +14,7 @@ from compactproofs.certificates import writer
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.certificates.checking import network
 from compactproofs.certificates.encode import decoded, encoded
-from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError
+from compactproofs.errors import CertificateError, DisagreementError, InfeasibleError, TaskError
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import all_strategies
 from compactproofs.strategies.registry import strategy as strategy_named
@@ -173,8 +173,8 @@ def test_proofs_without_a_ledger_that_can_be_written_have_a_stand_in():
     quadratic = cp.prove(weights, "threshold-quadratic-pooled").ledger
     with pytest.raises(CertificateError, match="cannot be written down"):
         encoded(quadratic, weights)
-    with pytest.raises(CertificateError, match="no margins but that of float32"):
-        encoded(replace(quadratic, factors=None, question=cp.Question(MaxOfK(3, 5), margin=np.ones((5, 5)))), weights)
+    with pytest.raises(TaskError, match="expected the same number for all"):
+        encoded(replace(quadratic, factors=None, question=cp.Question(MaxOfK(3, 5), margin=np.eye(5))), weights)
 
 
 @pytest.mark.parametrize("feasible", [True, False])

@@ -2,9 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -19,47 +17,12 @@ from compactproofs.errors import CertificateError, InfeasibleError, TaskError
 from compactproofs.mixtures import MixedQuestion, mixture_accuracy, prove_mixture
 from compactproofs.model.kinds import of_length
 from compactproofs.strategies.registry import strategy
-from compactproofs.tasks import NO_LABEL, AbstractTask, Framed, LabellingAutomaton, MaxOfK, Product, Region, Weighted, Where, rules
+from compactproofs.tasks import NO_LABEL, Framed, LabellingAutomaton, MaxOfK, Product, Region, Weighted, Where, rules
 from compactproofs.tasks.distribution_files import distribution_of
 from compactproofs.tasks.regions import restricted, smallest
 from models import random_weights
 from random_networks import random_network
-
-
-@dataclass(frozen=True, eq=False)
-class Random(AbstractTask):
-    """A random automaton, some of whose states have no label, and random masses, some of them 0."""
-
-    seed: int
-    n_ctx: int
-    d_vocab: int
-    outputs: int
-
-    spec = "random"
-    title = "what a random automaton says"
-
-    @cached_property
-    def automaton(self):
-        rng = np.random.default_rng(self.seed)
-        n = int(rng.integers(2, 6))
-        labels = rng.integers(NO_LABEL, self.outputs, n)
-        labels[rng.integers(n)], labels[rng.integers(n)] = NO_LABEL, 0
-        return LabellingAutomaton(rng.integers(0, n, (n, self.d_vocab)), labels, int(rng.integers(n)))
-
-    @cached_property
-    def masses(self):
-        rng = np.random.default_rng(1000 + self.seed)
-        masses = rng.integers(0, 5, (self.n_ctx, self.d_vocab))
-        masses[:, rng.integers(self.d_vocab)] += 1
-        return masses << (13 if self.seed % 3 == 2 else 0)  # the mass of everything is then beyond 64 bits, or not
-
-    @cached_property
-    def allowed(self):
-        return self.masses > 0
-
-
-def mass_of(task, x):
-    return 1 if task.masses is None else math.prod(int(task.masses[i, t]) for i, t in enumerate(x))
+from tasks import Random, mass_of
 
 
 def truth(weights, task):

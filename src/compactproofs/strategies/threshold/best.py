@@ -53,7 +53,7 @@ class ThresholdBest(Pairwise):
         Cost: at most about `request.seconds`, compiling aside; if nobody said how long, at most `usual_seconds`.
         Source: docs/explanation/threshold-proofs.md, Theorem 4.
         """
-        if is_whole_block(request.weights):
+        if is_whole_block(request.weights, request.question):
             return portfolio(request)
         started = time.perf_counter()
         seconds = _SECONDS_IF_UNLIMITED if request.seconds is None else request.seconds

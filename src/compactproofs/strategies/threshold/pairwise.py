@@ -48,7 +48,7 @@ class Pairwise(AbstractStrategy):
         Cost: see `complexity`; counting is measured.
         Source: docs/explanation/threshold-proofs.md, Theorem 2.
         """
-        if is_whole_block(request.weights) and not self.apart:
+        if is_whole_block(request.weights, request.question) and not self.apart:
             return one_pass(request, self.name)
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
         started = time.perf_counter()

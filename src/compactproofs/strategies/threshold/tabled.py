@@ -103,7 +103,7 @@ class Tabled(AbstractStrategy):
         Source: docs/explanation/threshold-proofs.md, Theorem 3.
         """
         require_ieee754()
-        if self._about_blocks(request.weights):
+        if self._about_blocks(request.weights, request.question):
             return pooled_pass(request, self.name, self.pools)
         refuse_if_too_long(request, self.name, self.estimated_seconds(request.weights))
         started = time.perf_counter()
@@ -122,9 +122,9 @@ class Tabled(AbstractStrategy):
             counting_seconds=seconds,
         )
 
-    def _about_blocks(self, weights: Model) -> bool:
+    def _about_blocks(self, weights: Model, question: Question | None = None) -> bool:
         """Whether the network is a whole block, and the strategy has pools and none of the paper's replacements."""
-        return self.pools > 1 and self == type(self)() and is_whole_block(weights)
+        return self.pools > 1 and self == type(self)() and is_whole_block(weights, question)
 
     def factors(self, request: Request) -> Factors:
         """Hints for this model."""

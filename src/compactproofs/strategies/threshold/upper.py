@@ -30,7 +30,7 @@ def _found(request: Request) -> Engine | Forest:
 
 
 def _searched(request: Request) -> Engine | Forest:
-    if is_whole_block(request.weights):
+    if is_whole_block(request.weights, request.question):
         return above(request)
     engine = Engine.of(request.weights, request.question)
     effort = Effort(steps=200 if request.weights.n_ctx <= 5 else 50, classes=12, upper=True)

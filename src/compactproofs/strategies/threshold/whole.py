@@ -26,6 +26,7 @@ from compactproofs.search.leaves import Care
 from compactproofs.strategies.base import Bound, ProofLength, Request
 from compactproofs.strategies.brute_force import forward_pass_flops
 from compactproofs.strategies.threshold.limits import out_of_time, require_whole
+from compactproofs.tasks.question import Question
 
 UNIFORM = "float64 arrays with a proven error each over the reals, integer counting"
 
@@ -51,9 +52,9 @@ _LIST_SHORT = 6
 """Sequences shorter than this are decided one by one."""
 
 
-def is_whole_block(weights: Model) -> bool:
-    """Whether a network has more than one head and an affine readout."""
-    if isinstance(weights, Network) and not is_affine(weights):
+def is_whole_block(weights: Model, question: Question | None = None) -> bool:
+    """Whether a network has more than one head and an affine readout; where the question has a margin, a final norm is more."""
+    if isinstance(weights, Network) and not is_affine(weights, by_margin=question is not None and question.margin is not None):
         require_pre_norm(weights)
         return True
     return False
