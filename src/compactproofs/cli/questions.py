@@ -45,11 +45,14 @@ def asked(
 
     prefix, suffix = tokens_of("--prefix", fixed[0]), tokens_of("--suffix", fixed[1])
     chosen = distribution_of(distribution)
+    found: AbstractTask | MixedQuestion
+    if isinstance(chosen, Mixture):
+        found = MixedQuestion.of(weights, chosen, spec, prefix=prefix, suffix=suffix, where=where, make=task_by_user)
+    else:
+        found = task_for(weights, spec, prefix=prefix, suffix=suffix, where=where, distribution=chosen, make=task_by_user)
     if spec is None and weights.task is not None:
         note(f"note: the task is {weights.task}, as the model's file says")
-    if isinstance(chosen, Mixture):
-        return MixedQuestion.of(weights, chosen, spec, prefix=prefix, suffix=suffix, where=where, make=task_by_user)
-    return task_for(weights, spec, prefix=prefix, suffix=suffix, where=where, distribution=chosen, make=task_by_user)
+    return found
 
 
 def no_certificate(distribution: str) -> str:

@@ -26,7 +26,7 @@ class Group:
     inner = second
 def nothing(n_ctx, d_vocab): pass
 def wrong(n_ctx): pass
-negative = Rule(0, lambda seen, t: t, lambda seen: -1)
+negative = Rule(0, lambda seen, t: t, lambda seen: -2)
 """
 
 
