@@ -107,10 +107,11 @@ def prove(
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32, require_work
-    from compactproofs.mixtures import MixedQuestion, prove_asked
+    from compactproofs.mixtures import prove_asked
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
     from compactproofs.proving import Seconds
+    from compactproofs.tasks import AbstractTask
 
     require_seconds(1.0 if seconds is None else seconds)
     limit: Seconds = "usual" if seconds is None else seconds
@@ -119,12 +120,13 @@ def prove(
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     question = asked(weights, task, (prefix, suffix), where, distribution)
-    is_mixture = isinstance(question, MixedQuestion)
-    problem = question.tasks[0] if isinstance(question, MixedQuestion) else question
-    if is_mixture and certificate is not None:
-        raise CertificateError(no_certificate(distribution))
-    if is_mixture and (margins is not None or log_loss):
-        raise TaskError("--margins and --log-loss are not about mixtures: ask about each part")
+    is_task = isinstance(question, AbstractTask)
+    problem = question if isinstance(question, AbstractTask) else question.plain
+    refusal = no_certificate(question, distribution)
+    if certificate is not None and refusal is not None:
+        raise CertificateError(refusal)
+    if not is_task and (margins is not None or log_loss):
+        raise TaskError("--margins and --log-loss are about product distributions, not about mixtures and Markov chains")
     by = margin_of(margin, certificate)
     if asks_for_curve(margins, log_loss, certificate, margin, at):
         show_curve(output, weights, problem, margins, log_loss=log_loss, strategies=chosen, seconds=seconds)
@@ -160,7 +162,7 @@ def prove(
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
-    if output.for_people and len(proofs) > 1 and at != "every" and not is_mixture and not by:
+    if output.for_people and len(proofs) > 1 and at != "every" and is_task and not by:
         _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
         for label in dict.fromkeys(proof.label for proof in proofs):

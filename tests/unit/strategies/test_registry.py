@@ -8,7 +8,9 @@ from models import random_weights
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(StrategyError, match="unknown strategy 'cubik'; did you mean 'cubic'\\? known strategies: brute-force, cubic, subcubic"):
+    with pytest.raises(
+        StrategyError, match="unknown strategy 'cubik'; did you mean 'cubic'\\? known strategies: brute-force, cubic, subcubic"
+    ):
         strategy("cubik")
     with pytest.raises(StrategyError, match="unknown family 'x'; families: brute-force, cubic, subcubic"):
         all_strategies("x")
