@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,7 +32,8 @@ from compactproofs.cli.output import (
 )
 from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.cli.questions import DistributionOption, WhereOption, asked, no_certificate
-from compactproofs.errors import CertificateError, TaskError
+from compactproofs.cli.worst import WorstBlocksOption, factor_of, show_worst
+from compactproofs.errors import CertificateError, StrategyError, TaskError
 
 if TYPE_CHECKING:
     from compactproofs.certificates.certificate import Certificate
@@ -81,6 +83,7 @@ def prove(
         int | None,
         typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
     ] = None,
+    worst_blocks: WorstBlocksOption = None,
     margin: MarginOption = None,
     margins: MarginsOption = None,
     log_loss: LogLossOption = False,
@@ -127,6 +130,10 @@ def prove(
         raise CertificateError(refusal)
     if not is_task and (margins is not None or log_loss):
         raise TaskError("--margins and --log-loss are about product distributions, not about mixtures and Markov chains")
+    if worst_blocks is not None:
+        factor_of(worst_blocks)
+        if not is_task or at == "every":
+            raise TaskError("--worst-blocks is about one position, and a task, a region or a product distribution: ask about each part")
     by = margin_of(margin, certificate)
     if asks_for_curve(margins, log_loss, certificate, margin, at):
         show_curve(output, weights, problem, margins, log_loss=log_loss, strategies=chosen, seconds=seconds)
@@ -159,6 +166,8 @@ def prove(
     elif proofs:
         _show(output, proofs)
     results = [proof.as_json() for proof in proofs]
+    if worst_blocks is not None and not interrupted:
+        _add_worst(output, proofs, results, factor_of(worst_blocks))
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
@@ -171,6 +180,21 @@ def prove(
             for _, result in own:
                 result["certificate"] = written
     output.result(results)
+
+
+def _add_worst(output: Output, proofs: list[Proof], results: list[dict[str, Any]], factor: Fraction | None) -> None:
+    """The worst case over blocks, of each proof that has a ledger; of a single one, it must have one."""
+    from compactproofs.worst_blocks import worst_blocks
+
+    for proof, result in zip(proofs, results, strict=True):
+        try:
+            found = worst_blocks(proof, factor)
+        except StrategyError:
+            if len(proofs) == 1:
+                raise
+            continue
+        show_worst(output, found, proof.label)
+        result["worst_blocks"] = found.as_json()
 
 
 def _place(output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy]) -> Destination | Places | None:
