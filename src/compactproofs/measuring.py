@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,7 @@ from compactproofs.arrays.rounding import round_down, round_up
 from compactproofs.counting.brute_force import SHARED_KEY, brute_force
 from compactproofs.counting.clopper_pearson import clopper_pearson
 from compactproofs.counting.gaps import MarginTruth, right_by_margin
-from compactproofs.counting.outcome import Progress
+from compactproofs.counting.outcome import ExactCount, Progress
 from compactproofs.counting.sampling import sample
 from compactproofs.errors import TaskError
 from compactproofs.model.kinds import Model
@@ -107,31 +107,35 @@ def accuracy(
     started, margin = time.perf_counter(), require_margin(margin)
     plain = None if margin == 0.0 else require_plain(weights, "accuracy by a margin")
     if samples is None:
-        method, confidence = "brute-force", 1.0
         if plain is not None:
             count = right_by_margin(plain, task, margin, seconds=seconds, progress=progress)
         else:
             count = memory.get(SHARED_KEY, lambda: brute_force(weights, task, seconds=seconds, progress=progress))
             memory.record("brute-force", count.correct, count.correct + count.undecided)
-        least, most = Fraction(count.correct, count.total), Fraction(count.correct + count.undecided, count.total)
-        interval = round_down(least), round_up(most)
+        found = of_count(weights, count, None, margin)
     else:
-        method = "sampling"
         truth = None if plain is None else MarginTruth(plain, margin)
         count = sample(weights, task, samples, seed=seed, seconds=seconds, progress=progress, truth=truth)
-        interval = (
-            clopper_pearson(count.correct, count.total, confidence)[0],
-            clopper_pearson(count.correct + count.undecided, count.total, confidence)[1],
-        )
+        found = of_count(weights, count, confidence, margin)
+    return replace(found, seconds=time.perf_counter() - started)
+
+
+def of_count(weights: Model, count: ExactCount, confidence: float | None, margin: float) -> Accuracy:
+    """The accuracy that a count of all sequences says (`confidence` None), or one of a sample."""
+    least, most = count.correct, count.correct + count.undecided
+    if confidence is None:
+        interval = round_down(Fraction(least, count.total)), round_up(Fraction(most, count.total))
+    else:
+        interval = clopper_pearson(least, count.total, confidence)[0], clopper_pearson(most, count.total, confidence)[1]
     return Accuracy(
-        method=method,
+        method="brute-force" if confidence is None else "sampling",
         correct=count.correct,
         total=count.total,
         undecided=count.undecided,
         decided_exactly=count.decided_exactly,
         interval=interval,
-        confidence=confidence,
-        seconds=time.perf_counter() - started,
+        confidence=1.0 if confidence is None else confidence,
+        seconds=0.0,
         assumptions=weights.assumptions,
         margin=margin,
     )

@@ -9,14 +9,16 @@ from fractions import Fraction
 from functools import cached_property
 
 from compactproofs.arrays.rounding import round_down, round_up
+from compactproofs.counting.outcome import Progress
 from compactproofs.errors import TaskError
+from compactproofs.markov import MarkovQuestion, markov_accuracy, prove_markov
 from compactproofs.measuring import DEFAULT_SECONDS, Accuracy, accuracy
 from compactproofs.model.kinds import Model
 from compactproofs.positions import Position
 from compactproofs.proof import Proof
 from compactproofs.proving import Seconds, prove_many
 from compactproofs.strategies.base import AbstractStrategy, Bound, ProofLength
-from compactproofs.tasks import AbstractTask, MakeTask, Mixture, Product, task_for, task_of_size
+from compactproofs.tasks import AbstractTask, Chain, MakeTask, Mixture, Product, task_for, task_of_size
 from compactproofs.tasks.automaton import brief
 from compactproofs.theorems import no_theorem, theorem
 
@@ -33,7 +35,7 @@ class MixedQuestion:
 
     plain: AbstractTask
     """The task without a distribution."""
-    tasks: tuple[AbstractTask, ...]
+    tasks: tuple[AbstractTask | MarkovQuestion, ...]
     """The same task with the distribution of each part."""
     mixture: Mixture
 
@@ -51,10 +53,13 @@ class MixedQuestion:
     ) -> MixedQuestion:
         """The question about a model; see `task_for`."""
 
-        def asked(distribution: Product | None) -> AbstractTask:
+        def asked(distribution: Product | Chain) -> AbstractTask | MarkovQuestion:
+            if isinstance(distribution, Chain):
+                return MarkovQuestion.of(weights, distribution, spec, prefix=prefix, suffix=suffix, where=where, make=make)
             return task_for(weights, spec, prefix=prefix, suffix=suffix, where=where, distribution=distribution, make=make)
 
-        found = cls(asked(None), tuple(asked(each) for _, each in mixture.parts), mixture)
+        plain = task_for(weights, spec, prefix=prefix, suffix=suffix, where=where, make=make)
+        found = cls(plain, tuple(asked(each) for _, each in mixture.parts), mixture)
         if found.total > 10**_MAX_DIGITS:
             raise TaskError(f"the masses of the mixture add up to more than 10^{_MAX_DIGITS}; expected smaller weights")
         return found
@@ -85,8 +90,12 @@ class MixedQuestion:
     @property
     def inputs_in_words(self) -> str:
         shares = ", ".join(str(share / sum(share for share, _ in self.mixture.parts)) for share, _ in self.mixture.parts)
-        name = self.mixture.name or "product distributions"
+        name = self.mixture.name or "of distributions"
         return f"{self.plain.inputs_in_words.rstrip(',')}, weighted by the mixture {name} with shares {shares},"
+
+
+Asked = AbstractTask | MarkovQuestion | MixedQuestion
+"""What can be asked about a model."""
 
 
 def prove_mixture(
@@ -110,7 +119,7 @@ def prove_mixture(
     """
     each = seconds if seconds is None or seconds == "usual" else seconds / len(question.tasks)
     found = [
-        list(prove_many(weights, strategies, task, position=position, upper=upper, seconds=each, progress=progress, margin=margin))
+        list(prove_asked(weights, strategies, task, position=position, upper=upper, seconds=each, progress=progress, margin=margin))
         for task in question.tasks
     ]
     for proofs in zip(*found, strict=True):
@@ -120,7 +129,7 @@ def prove_mixture(
 def prove_asked(
     weights: Model,
     strategies: Sequence[AbstractStrategy],
-    question: AbstractTask | MixedQuestion,
+    question: Asked,
     *,
     position: Position = "last",
     upper: bool = False,
@@ -128,9 +137,13 @@ def prove_asked(
     progress: Callable[[int, int], None] | None = None,
     margin: float = 0.0,
 ) -> Iterator[Proof]:
-    """`prove_many` or `prove_mixture`, whichever the question needs."""
+    """`prove_many`, `prove_markov` or `prove_mixture`, whichever the question needs."""
     if isinstance(question, MixedQuestion):
         return prove_mixture(
+            weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress, margin=margin
+        )
+    if isinstance(question, MarkovQuestion):
+        return prove_markov(
             weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress, margin=margin
         )
     return prove_many(weights, strategies, question, position=position, upper=upper, seconds=seconds, progress=progress, margin=margin)
@@ -170,10 +183,33 @@ def _mixed(weights: Model, question: MixedQuestion, proofs: Sequence[Proof], mar
     )
 
 
+def accuracy_asked(
+    weights: Model,
+    question: Asked,
+    *,
+    samples: int | None = None,
+    seconds: float | None = DEFAULT_SECONDS,
+    confidence: float = 0.99,
+    seed: int = 0,
+    progress: Progress | None = None,
+    margin: float = 0.0,
+) -> Accuracy:
+    """`accuracy`, `markov_accuracy` or `mixture_accuracy`, whichever the question needs."""
+    if isinstance(question, MixedQuestion):
+        if samples is not None:
+            raise TaskError("--samples: a mixture is measured by brute force only; sample its parts one by one")
+        return mixture_accuracy(weights, question, seconds=seconds, margin=margin)
+    if isinstance(question, MarkovQuestion):
+        return markov_accuracy(
+            weights, question, samples=samples, seconds=seconds, confidence=confidence, seed=seed, progress=progress, margin=margin
+        )
+    return accuracy(weights, question, samples=samples, seconds=seconds, confidence=confidence, seed=seed, progress=progress, margin=margin)
+
+
 def mixture_accuracy(weights: Model, question: MixedQuestion, *, seconds: float | None = DEFAULT_SECONDS, margin: float = 0.0) -> Accuracy:
     """The exact accuracy over a mixture, by brute force over the sequences of each part."""
     each = None if seconds is None else seconds / len(question.tasks)
-    found = [accuracy(weights, task, seconds=each, margin=margin) for task in question.tasks]
+    found = [accuracy_asked(weights, task, seconds=each, margin=margin) for task in question.tasks]
     correct, undecided = (question.added([getattr(part, name) for part in found]) for name in ("correct", "undecided"))
     return replace(
         found[0],

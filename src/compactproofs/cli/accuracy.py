@@ -52,9 +52,9 @@ def accuracy(
     float64 cannot decide are decided again in exact arithmetic; what even that leaves open (an exact tie behind an MLP) is said.
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
-    from compactproofs.measuring import accuracy as measure
-    from compactproofs.mixtures import MixedQuestion, mixture_accuracy
+    from compactproofs.mixtures import accuracy_asked
     from compactproofs.model.zoo import resolve
+    from compactproofs.tasks import AbstractTask
 
     if samples is None and (confidence, seed) != (None, None):
         raise CompactProofsError("--confidence and --seed are about a sample: give --samples N too")
@@ -65,25 +65,21 @@ def accuracy(
     by = margin_of(margin)
     if by:
         output.say(f"right means: by more than {margin}")
-    if isinstance(problem, MixedQuestion) and samples is not None:
-        raise CompactProofsError("--samples: a mixture is measured by brute force only; sample its parts one by one")
-    if isinstance(problem, MixedQuestion) or problem.allowed is not None or problem.partial or not problem.uniform:
+    counted = isinstance(problem, AbstractTask) and problem.uniform
+    if not isinstance(problem, AbstractTask) or problem.allowed is not None or problem.partial or not problem.uniform:
         output.say(f"inputs: {problem.inputs_in_words.rstrip(',')}")
     with progress_bar("sampling" if samples else "brute force") as progress:
-        if isinstance(problem, MixedQuestion):
-            result = mixture_accuracy(weights, problem, seconds=seconds, margin=by)
-        else:
-            result = measure(
-                weights,
-                problem,
-                samples=samples,
-                seconds=seconds,
-                confidence=0.99 if confidence is None else confidence,
-                seed=seed or 0,
-                progress=progress,
-                margin=by,
-            )
-    sequences = "sequences" if not isinstance(problem, MixedQuestion) and problem.uniform else "(the mass of all sequences)"
+        result = accuracy_asked(
+            weights,
+            problem,
+            samples=samples,
+            seconds=seconds,
+            confidence=0.99 if confidence is None else confidence,
+            seed=seed or 0,
+            progress=progress,
+            margin=by,
+        )
+    sequences = "sequences" if counted else "(the mass of all sequences)"
     if result.method == "sampling":
         output.say(f"accuracy about {result.accuracy:.6f}: {result.correct} of {result.total} sampled sequences are right")
         output.say(f"{100 * result.confidence:g} % Clopper-Pearson interval: [{result.interval[0]:.6f}, {result.interval[1]:.6f}]")

@@ -50,6 +50,7 @@ def counterexamples(
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.failing_inputs import NO, UNKNOWN, YES
     from compactproofs.failing_inputs import counterexamples as find
+    from compactproofs.markov import MarkovQuestion
     from compactproofs.mixtures import MixedQuestion
     from compactproofs.model.zoo import resolve
 
@@ -57,8 +58,8 @@ def counterexamples(
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     problem = asked(weights, task, (prefix, suffix), where, distribution)
-    if isinstance(problem, MixedQuestion):
-        raise TaskError(f"--distribution {distribution:.60}: which inputs fail does not depend on how parts are mixed; ask about one part")
+    if isinstance(problem, MixedQuestion | MarkovQuestion):
+        raise TaskError(f"--distribution {distribution:.60}: ask about a product distribution or a region, not about a mixture or a chain")
     found = find(weights, problem, label=label, seconds=seconds, seed=seed)
     open_ones = sorted((each for each in found.labels if each.any_fails != NO), key=lambda each: -each.failing_at_most)
     if open_ones:

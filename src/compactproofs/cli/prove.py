@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +33,8 @@ from compactproofs.cli.output import (
 from compactproofs.cli.positions import PositionOption, position_of, show_every
 from compactproofs.cli.proofs import show_proofs
 from compactproofs.cli.questions import DistributionOption, WhereOption, asked, no_certificate
-from compactproofs.errors import CertificateError, TaskError
+from compactproofs.cli.worst import WorstBlocksOption, factor_of, show_worst
+from compactproofs.errors import CertificateError, StrategyError, TaskError
 
 if TYPE_CHECKING:
     from compactproofs.certificates.certificate import Certificate
@@ -83,6 +85,7 @@ def prove(
         int | None,
         typer.Option("--work", min=1, metavar="N", help="Units of work that checking the certificate may take; by default a minute's."),
     ] = None,
+    worst_blocks: WorstBlocksOption = None,
     margin: MarginOption = None,
     margins: MarginsOption = None,
     log_loss: LogLossOption = False,
@@ -109,10 +112,11 @@ def prove(
     """
     output = Output(json_path, force=force, inputs=inputs_of(model))
     from compactproofs.certificates.writer import NO_FLOAT32, require_margin_certifiable, require_work
-    from compactproofs.mixtures import MixedQuestion, prove_asked
+    from compactproofs.mixtures import prove_asked
     from compactproofs.model.zoo import resolve
     from compactproofs.positions import readings
     from compactproofs.proving import Seconds
+    from compactproofs.tasks import AbstractTask
 
     require_seconds(1.0 if seconds is None else seconds)
     limit: Seconds = "usual" if seconds is None else seconds
@@ -121,12 +125,17 @@ def prove(
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
     output.assumptions(weights.assumptions)
     question = asked(weights, task, (prefix, suffix), where, distribution)
-    is_mixture = isinstance(question, MixedQuestion)
-    problem = question.tasks[0] if isinstance(question, MixedQuestion) else question
-    if is_mixture and certificate is not None:
-        raise CertificateError(no_certificate(distribution))
-    if is_mixture and (margins is not None or log_loss):
-        raise TaskError("--margins and --log-loss are not about mixtures: ask about each part")
+    is_task = isinstance(question, AbstractTask)
+    problem = question if isinstance(question, AbstractTask) else question.plain
+    refusal = no_certificate(question, distribution)
+    if certificate is not None and refusal is not None:
+        raise CertificateError(refusal)
+    if not is_task and (margins is not None or log_loss):
+        raise TaskError("--margins and --log-loss are about product distributions, not about mixtures and Markov chains")
+    if worst_blocks is not None:
+        factor_of(worst_blocks)
+        if not is_task or at == "every":
+            raise TaskError("--worst-blocks is about one position, and a task, a region or a product distribution: ask about each part")
     by = margin_of(margin)
     if asks_for_curve(margins, log_loss, certificate, margin, at):
         show_curve(output, weights, problem, margins, log_loss=log_loss, strategies=chosen, seconds=seconds)
@@ -161,10 +170,12 @@ def prove(
     elif proofs:
         show_proofs(output, proofs, full=full)
     results = [proof.as_json() for proof in proofs]
+    if worst_blocks is not None and not interrupted:
+        _add_worst(output, proofs, results, factor_of(worst_blocks))
     if interrupted:
         output.result(results)
         raise typer.Exit(130)
-    if output.for_people and len(proofs) > 1 and at != "every" and not is_mixture and not by:
+    if output.for_people and len(proofs) > 1 and at != "every" and is_task and not by:
         _show_truth(output, proofs, places[0].network, places[0].task)
     if place is not None:
         for label in dict.fromkeys(proof.label for proof in proofs):
@@ -173,6 +184,21 @@ def prove(
             for _, result in own:
                 result["certificate"] = written
     output.result(results)
+
+
+def _add_worst(output: Output, proofs: list[Proof], results: list[dict[str, Any]], factor: Fraction | None) -> None:
+    """The worst case over blocks, of each proof that has a ledger; of a single one, it must have one."""
+    from compactproofs.worst_blocks import worst_blocks
+
+    for proof, result in zip(proofs, results, strict=True):
+        try:
+            found = worst_blocks(proof, factor)
+        except StrategyError:
+            if len(proofs) == 1:
+                raise
+            continue
+        show_worst(output, found, proof.label)
+        result["worst_blocks"] = found.as_json()
 
 
 def _place(output: Output, certificate: str | None, semantics: str, chosen: list[AbstractStrategy]) -> Destination | Places | None:

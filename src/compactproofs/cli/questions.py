@@ -9,9 +9,8 @@ import typer
 from compactproofs.cli.output import note, tokens_of
 
 if TYPE_CHECKING:
-    from compactproofs.mixtures import MixedQuestion
+    from compactproofs.mixtures import Asked
     from compactproofs.model.kinds import Model
-    from compactproofs.tasks import AbstractTask
 
 WhereOption = Annotated[
     str | None,
@@ -27,27 +26,28 @@ DistributionOption = Annotated[
     typer.Option(
         "--distribution",
         metavar="SPEC",
-        help="How likely sequences are: uniform, product:w0,w1,... (one weight per token; a list per position, separated by ;), or "
-        "FILE.json with a product or a mixture of products.",
+        help="How likely sequences are: uniform, product:w0,w1,... (one weight per token; a list per position, separated by ;), "
+        "markov:FILE.json with a Markov chain, or FILE.json with a product, a chain or a mixture of them.",
     ),
 ]
 
 
-def asked(
-    weights: Model, spec: str | None, fixed: tuple[str | None, str | None], where: str | None, distribution: str
-) -> AbstractTask | MixedQuestion:
-    """The question: a task, or a mixture of them. `fixed` are prefix and suffix. Where no task was asked for it is the one that the
-    model's file names, or max; only what was asked for is imported."""
+def asked(weights: Model, spec: str | None, fixed: tuple[str | None, str | None], where: str | None, distribution: str) -> Asked:
+    """The question: a task, one of a Markov chain, or a mixture. `fixed` are prefix and suffix. Where no task was asked for it is the one
+    that the model's file names, or max; only what was asked for is imported."""
+    from compactproofs.markov import MarkovQuestion
     from compactproofs.mixtures import MixedQuestion
-    from compactproofs.tasks import Mixture, task_for
+    from compactproofs.tasks import Chain, Mixture, task_for
     from compactproofs.tasks.distribution_files import distribution_of
     from compactproofs.tasks.imported import task_by_user
 
     prefix, suffix = tokens_of("--prefix", fixed[0]), tokens_of("--suffix", fixed[1])
     chosen = distribution_of(distribution)
-    found: AbstractTask | MixedQuestion
+    found: Asked
     if isinstance(chosen, Mixture):
         found = MixedQuestion.of(weights, chosen, spec, prefix=prefix, suffix=suffix, where=where, make=task_by_user)
+    elif isinstance(chosen, Chain):
+        found = MarkovQuestion.of(weights, chosen, spec, prefix=prefix, suffix=suffix, where=where, make=task_by_user)
     else:
         found = task_for(weights, spec, prefix=prefix, suffix=suffix, where=where, distribution=chosen, make=task_by_user)
     if spec is None and weights.task is not None:
@@ -55,9 +55,19 @@ def asked(
     return found
 
 
-def no_certificate(distribution: str) -> str:
-    """Why there is no certificate about a mixture."""
-    return (
-        f"--distribution {distribution:.60} is a mixture, and a certificate is about one product distribution: make one for each part "
-        "(--distribution product:... or a file with that part); the bound of the mixture is the sum of theirs, by the shares"
-    )
+def no_certificate(question: Asked, distribution: str) -> str | None:
+    """Why there is no certificate about a mixture or a chain; None if there is one."""
+    from compactproofs.markov import MarkovQuestion
+    from compactproofs.mixtures import MixedQuestion
+
+    if isinstance(question, MixedQuestion):
+        return (
+            f"--distribution {distribution:.60} is a mixture, and a certificate is about one product distribution: make one for each part "
+            "(--distribution product:... or a file with that part); the bound of the mixture is the sum of theirs, by the shares"
+        )
+    if isinstance(question, MarkovQuestion):
+        return (
+            f"--distribution {distribution:.60} is a Markov chain: it is proven about a network that has copies of tokens, and a "
+            "certificate would be about that one, not about the model. There are certificates about product distributions and regions"
+        )
+    return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from compactproofs.budget import Budget, in_threads
@@ -19,6 +22,22 @@ _REJECTED = 1000
 """At most so many are drawn, on average, for one that has a label."""
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where sequences are drawn from."""
+
+    draw: Callable[[np.random.Generator, int], np.ndarray]
+    """So many sequences, one per row, whether they have a label or not."""
+    total: int
+    """The mass of those that have a label ..."""
+    mass_everywhere: int
+    """... and of all."""
+
+    @classmethod
+    def of(cls, task: AbstractTask) -> Source:
+        return cls(Choices.of(task).drawn, task.total, task.mass_everywhere)
+
+
 def sample(
     weights: Model,
     task: AbstractTask,
@@ -29,8 +48,9 @@ def sample(
     threads: int | None = None,
     progress: Progress | None = None,
     truth: AbstractTruth | None = None,
+    source: Source | None = None,
 ) -> ExactCount:
-    """Decide `samples` independent sequences, drawn by their masses, uniformly if these are all 1.
+    """Decide `samples` independent sequences, drawn by their masses, uniformly if these are all 1; or drawn from a source of their own.
 
     The same seed gives the same count on any number of threads.
 
@@ -43,16 +63,16 @@ def sample(
     check_fits(task, weights)
     if samples < 1:
         raise ValueError(f"samples={samples} must be at least 1")
-    truth, choices = truth_of(weights) if truth is None else truth, Choices.of(task)
-    whole = truth.limits(choices).batch
-    if _REJECTED * task.total < task.mass_everywhere:
+    truth, source = truth_of(weights) if truth is None else truth, Source.of(task) if source is None else source
+    whole = truth.limits(Choices.of(task)).batch
+    if _REJECTED * source.total < source.mass_everywhere:
         raise InfeasibleError(
-            f"only one sequence in {task.mass_everywhere // task.total} is in the question: a sample is not drawn from so few"
+            f"only one sequence in {source.mass_everywhere // max(source.total, 1)} is in the question: a sample is not drawn from so few"
         )
 
     def run(batch: int) -> ExactCount:
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(batch,)))
-        return truth.decide(task, _drawn(task, choices, generator, min(whole, samples - batch * whole)))
+        return truth.decide(task, _drawn(task, source, generator, min(whole, samples - batch * whole)))
 
     correct = undecided = exactly = done = 0
     budget = Budget(seconds)
@@ -74,14 +94,14 @@ def sample(
     return ExactCount(correct, samples, undecided, exactly)
 
 
-def _drawn(task: AbstractTask, choices: Choices, generator: np.random.Generator, size: int) -> np.ndarray:
+def _drawn(task: AbstractTask, source: Source, generator: np.random.Generator, size: int) -> np.ndarray:
     """So many sequences that have a label: those that have none are rejected, and others drawn instead."""
     if not task.partial:
-        return choices.drawn(generator, size)
+        return source.draw(generator, size)
     found: list[np.ndarray] = []
     missing = size
     while missing:
-        rows = choices.drawn(generator, size)
+        rows = source.draw(generator, size)
         rows = rows[task.automaton.label(rows) != NO_LABEL][:missing]
         found.append(rows)
         missing -= len(rows)

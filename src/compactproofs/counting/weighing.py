@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,19 +40,41 @@ def weigh(task: AbstractTask, sequences: Int[np.ndarray, "batch n_ctx"]) -> np.n
     return found
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What sequences weigh."""
+
+    weigh: Callable[[np.ndarray], np.ndarray]
+    """The mass of each sequence, one per row: exact integers."""
+    total: int
+    """The mass of the sequences that have a label."""
+
+    @classmethod
+    def of(cls, task: AbstractTask) -> Scale:
+        return cls(lambda sequences: weigh(task, sequences), task.total)
+
+
 def brute_force_by_mass(
-    truth: AbstractTruth, task: AbstractTask, *, seconds: float | None, threads: int, progress: Progress | None, budget: Budget
+    truth: AbstractTruth,
+    task: AbstractTask,
+    *,
+    seconds: float | None,
+    threads: int,
+    progress: Progress | None,
+    budget: Budget,
+    scale: Scale | None = None,
 ) -> ExactCount:
-    """The mass of the sequences that the network answers correctly, of those that have a label.
+    """The mass of the sequences that the network answers correctly, of those that have a label; what they weigh is what the task says, or a
+    scale of its own.
 
     Guarantee: correct <= (true mass of the correct sequences) <= correct + undecided; all are masses.
     Assumes: nothing.
     Cost: O(d_vocab^n_ctx) times that of one sequence; nothing is shared between sequences.
     Source: definition of accuracy.
     """
-    choices = Choices.of(task)
+    choices, scale = Choices.of(task), Scale.of(task) if scale is None else scale
     count, limits = task.sequences, truth.limits(choices)
-    estimate = _estimated_seconds(truth, task, choices) / threads
+    estimate = _estimated_seconds(truth, task, choices, scale) / threads
     if seconds is not None and estimate > seconds:
         raise InfeasibleError(
             f"brute force over {count if count < 10**50 else 'more than 10^49'} sequences would take about {duration(estimate)} on "
@@ -59,7 +83,7 @@ def brute_force_by_mass(
         )
 
     def run(start: int) -> _Batch:
-        return _decided(truth, task, _numbered(choices, start, min(start + limits.batch, count)))
+        return _decided(truth, task, scale, _numbered(choices, start, min(start + limits.batch, count)))
 
     correct = undecided = done = 0
     doubtful: list[tuple[list[int], int, int]] = []
@@ -80,7 +104,7 @@ def brute_force_by_mass(
         correct += mass if right else 0
         undecided += mass if right is None else 0
         exactly += right is not None
-    return ExactCount(correct, task.total, undecided, exactly)
+    return ExactCount(correct, scale.total, undecided, exactly)
 
 
 class _Batch(NamedTuple):
@@ -90,14 +114,15 @@ class _Batch(NamedTuple):
     """Sequence, label and mass of those that float64 cannot decide."""
 
 
-def _decided(truth: AbstractTruth, task: AbstractTask, sequences: Int[np.ndarray, "batch n_ctx"]) -> _Batch:
+def _decided(truth: AbstractTruth, task: AbstractTask, scale: Scale, sequences: Int[np.ndarray, "batch n_ctx"]) -> _Batch:
     """Decide one batch in float64."""
     require_ieee754()  # per thread
-    labels = task.automaton.label(sequences)
-    sequences, labels = np.ascontiguousarray(sequences[labels != NO_LABEL]), labels[labels != NO_LABEL]
+    labels, masses = task.automaton.label(sequences), scale.weigh(sequences)
+    counts = (labels != NO_LABEL) & (masses > 0).astype(bool)
+    sequences, labels, masses = np.ascontiguousarray(sequences[counts]), labels[counts], masses[counts]
     if not len(sequences):
         return _Batch(0, [])
-    masses, verdicts = weigh(task, sequences), truth.verdicts(sequences, labels)
+    verdicts = truth.verdicts(sequences, labels)
     doubtful = [
         (sequences[number].tolist(), int(labels[number]), int(masses[number])) for number in np.flatnonzero(verdicts == UNCERTAIN).tolist()
     ]
@@ -119,12 +144,12 @@ def _numbered(choices: Choices, start: int, stop: int) -> Int[np.ndarray, "batch
     return found
 
 
-def _estimated_seconds(truth: AbstractTruth, task: AbstractTask, choices: Choices) -> float:
+def _estimated_seconds(truth: AbstractTruth, task: AbstractTask, choices: Choices, scale: Scale) -> float:
     """For one thread, from a short timed run on this very model; compiling is not counted."""
     trial = _numbered(choices, 0, min(_TRIAL, task.sequences))
-    _decided(truth, task, trial)
+    _decided(truth, task, scale, trial)
     started = time.perf_counter()
-    _decided(truth, task, trial)
+    _decided(truth, task, scale, trial)
     elapsed = time.perf_counter() - started
     try:
         return float(elapsed / len(trial) * float(task.sequences))

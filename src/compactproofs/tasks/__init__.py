@@ -9,10 +9,12 @@ from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import NO_LABEL, AbstractTask, LabellingAutomaton
+from compactproofs.tasks.chains import Chain
 from compactproofs.tasks.distribution_files import product_of
-from compactproofs.tasks.distributions import Mixture, Product, Weighted
+from compactproofs.tasks.distributions import Product, Weighted
 from compactproofs.tasks.framed import Framed
 from compactproofs.tasks.max_of_k import MaxOfK
+from compactproofs.tasks.mixture import Mixture
 from compactproofs.tasks.named import KINDS, NamedTask
 from compactproofs.tasks.regex import NAME as REGEX
 from compactproofs.tasks.regex import TITLE as REGEX_TITLE
@@ -28,6 +30,7 @@ __all__ = [
     "KNOWN",
     "NO_LABEL",
     "AbstractTask",
+    "Chain",
     "Framed",
     "LabellingAutomaton",
     "MaxOfK",

@@ -56,21 +56,8 @@ class Product:
             raise TaskError(
                 f"a distribution with lists of {', '.join(map(str, sorted(lengths)))} weights; expected {d_vocab}, one per token"
             )
-        rows = [_integers(row) for row in self.weights]
+        rows = [integers(row) for row in self.weights]
         return np.array(rows if len(rows) == n_ctx else rows * n_ctx, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Several distributions, each with its share: first one of them is chosen, then a sequence from it."""
-
-    parts: tuple[tuple[Fraction, Product], ...]
-    name: str = ""
-    """How the theorem calls it."""
-
-    def __post_init__(self) -> None:
-        if not self.parts or any(share <= 0 for share, _ in self.parts):
-            raise TaskError("a mixture needs parts with positive shares")
 
 
 def weight(text: str | int, where: str) -> Fraction:
@@ -80,7 +67,8 @@ def weight(text: str | int, where: str) -> Fraction:
     return Fraction(str(text))
 
 
-def _integers(row: Sequence[Fraction]) -> list[int]:
+def integers(row: Sequence[Fraction]) -> list[int]:
+    """Weights as the smallest integers in the same proportion; one of them is positive."""
     scale = math.lcm(*(w.denominator for w in row))
     found = [int(w * scale) for w in row]
     found = [n // math.gcd(*found) for n in found]

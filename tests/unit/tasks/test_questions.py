@@ -152,7 +152,7 @@ def test_weights_become_the_smallest_integers():
         ("product:1,1/0,1,1", "is no weight"),
         ("product:1,1000000000000000,1,1", "more than 2^40"),
         ("normal", "unknown distribution 'normal'; expected uniform, product:"),
-        ("markov:chain.json", "Markov chains are not supported"),
+        ("markov:chain.json", "cannot be read"),
         ("nowhere.json", "cannot be read"),
     ],
 )
