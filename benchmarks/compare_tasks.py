@@ -19,10 +19,11 @@ from pathlib import Path
 
 import compactproofs as cp
 from compactproofs.model.files import write_atomically
-from compactproofs.tasks import AbstractTask, task_of_size
+from compactproofs.tasks import NO_LABEL, AbstractTask, task_of_size
 
 TASKS = (
     *("max", "min", "first", "last", "kth-largest:2", "argmax", "sum-mod:7", "sign-of-sum", "parity:3", "majority", "contains:1,2"),
+    "after:5",
     "regex:.* [0-3] .*",
 )
 RARE = ("parity", "contains")
@@ -39,7 +40,7 @@ def row(task: AbstractTask, folder: Path, steps: int, seconds: float) -> dict[st
     started = time.perf_counter()
     options = {"sampling": sampling} if sampling != "uniform" else {}
     (model,) = cp.train(task, [0], out=folder / "models", workers=1, steps=steps, **options)
-    exact = task.total <= MOST_EXACT
+    totals, exact = task.automaton.label_totals(task.n_ctx), task.sequences <= MOST_EXACT
     measured = cp.accuracy(model.weights, task, samples=None if exact else SAMPLES, seconds=None)
     proof = cp.prove(model.weights, task=task, upper=True, seconds=seconds)
     path = folder / "models" / f"{model.path.stem}.cert.json"
@@ -53,9 +54,12 @@ def row(task: AbstractTask, folder: Path, steps: int, seconds: float) -> dict[st
         "sampling": sampling,
         "steps": steps,
         "training_seconds": model.seconds,
-        "constant": max(task.automaton.label_totals(task.n_ctx).values()) / task.total,
+        "constant": max(count for label, count in totals.items() if label != NO_LABEL) / task.total,
         "accuracy": measured.accuracy,
         "exact": exact,
+        "correct_at_least": str(proof.correct_at_least),
+        "correct_at_most": str(proof.correct_at_most),
+        "total": str(task.total),
         "lower": proof.lower,
         "upper": proof.upper,
         "seconds": proof.seconds,

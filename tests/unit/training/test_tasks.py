@@ -94,6 +94,22 @@ def test_balanced_sequences_have_every_label_equally_often_and_are_uniform_among
     assert abs(automaton.label(uniform).mean() - len(ones) / 125) < 0.02
 
 
+@pytest.mark.parametrize("sampling", ["uniform", "balanced"])
+def test_sequences_without_a_label_are_never_drawn_and_the_others_equally_often(sampling):
+    from compactproofs.training.data import Data
+
+    recipe = Recipe(n_ctx=3, d_vocab=4, batch_size=40_000, task="after:1", sampling=sampling)
+    task = task_of_size("after:1", 3, 4)
+    (tokens,) = Data(recipe, task.automaton).tokens([torch.Generator().manual_seed(0)]).numpy()
+    uniform = tokens if sampling == "uniform" else tokens[::2]
+    counts = Counter(map(tuple, uniform.tolist()))
+    expected = len(uniform) / task.total
+    assert len(counts) == task.total == 28 and sum((c - expected) ** 2 / expected for c in counts.values()) < 28 + 5 * 56**0.5
+    labels = Counter(task.automaton.label(tokens).tolist())
+    assert set(labels) == {0, 1, 2, 3}, "and every one has a label"
+    assert sampling == "uniform" or max(labels.values()) < 1.1 * min(labels.values())
+
+
 def test_recipes_of_other_tasks_say_so_and_those_of_max_say_nothing_new():
     named = {spec: Recipe(n_ctx=4, d_vocab=64, task=spec) for spec in ("max", "kth-largest:2", "contains:1,2", "sign-of-sum:31.5")}
     assert [recipe.name for recipe in named.values()] == [
@@ -124,6 +140,8 @@ def test_a_task_of_ones_own_is_trained_and_the_file_does_not_pretend_to_know_it(
         (lambda: Recipe(n_ctx=4, d_vocab=8, task="mine:second"), "unknown task 'mine:second'"),
         (lambda: Recipe(n_ctx=4, d_vocab=8, task="min", d_vocab_out=7), "needs 8 outputs or more"),
         (lambda: recipe_for(RegexTask("1{5}", 4, 8)), "nothing to learn"),
+        (lambda: recipe_for(task_of_size("after:1", 1, 8)), "no label for any sequence of 1 tokens"),
+        (lambda: recipe_for(RuleTask("mine:none", Rule(0, lambda _, t: 0, lambda _: -1), 3, 8)), "no label for any sequence of 3 tokens"),
         (lambda: recipe_for("min"), "a str was given for a task"),
         (lambda: list(train_seeds(Recipe(n_ctx=4, d_vocab=8, task="min"), [0], task=task_of_size("first", 4, 8))), "with another task"),
     ],
