@@ -10,27 +10,29 @@ from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
 from compactproofs.tasks.automaton import NO_LABEL, AbstractTask, LabellingAutomaton
 from compactproofs.tasks.chains import Chain
+from compactproofs.tasks.described import Described
 from compactproofs.tasks.distribution_files import product_of
 from compactproofs.tasks.distributions import Product, Weighted
 from compactproofs.tasks.framed import Framed
+from compactproofs.tasks.max_of_k import DESCRIBED as MAX
 from compactproofs.tasks.max_of_k import MaxOfK
 from compactproofs.tasks.mixture import Mixture
 from compactproofs.tasks.named import KINDS, NamedTask
-from compactproofs.tasks.regex import NAME as REGEX
-from compactproofs.tasks.regex import TITLE as REGEX_TITLE
-from compactproofs.tasks.regex import USAGE as REGEX_USAGE
+from compactproofs.tasks.regex import DESCRIBED as REGEX
 from compactproofs.tasks.regex import RegexTask
 from compactproofs.tasks.regions import Region, Where
 from compactproofs.tasks.rules import Rule, explored
-from compactproofs.tasks.sign_of_sum import NAME as SIGN_OF_SUM
+from compactproofs.tasks.sign_of_sum import DESCRIBED as SIGN_OF_SUM
 from compactproofs.tasks.sign_of_sum import SignOfSum
 from compactproofs.text import did_you_mean
 
 __all__ = [
+    "DESCRIBED",
     "KNOWN",
     "NO_LABEL",
     "AbstractTask",
     "Chain",
+    "Described",
     "Framed",
     "LabellingAutomaton",
     "MaxOfK",
@@ -57,25 +59,23 @@ def _max(n_ctx: int, d_vocab: int, argument: str | None) -> AbstractTask:
 
 
 _TASKS: dict[str, Callable[[int, int, str | None], AbstractTask]] = {
-    "max": _max,
-    SIGN_OF_SUM: SignOfSum.from_text,
+    MAX.name: _max,
+    SIGN_OF_SUM.name: SignOfSum.from_text,
     **{name: partial(NamedTask.from_text, name) for name in KINDS},
-    REGEX: RegexTask.from_text,
+    REGEX.name: RegexTask.from_text,
 }
 """By name: the task of so many tokens, of a vocabulary, with what stands behind a colon."""
 
-KNOWN = ("max", f"{SIGN_OF_SUM}[:offset]", *(kind.usage for kind in KINDS.values()), REGEX_USAGE)
+DESCRIBED = (MAX, *(kind.described for kind in KINDS.values()), SIGN_OF_SUM, REGEX)
+"""Every task that has a name, in words."""
+
+KNOWN = tuple(each.usage for each in DESCRIBED)
 """What `--task` and `task_for` understand."""
 
 
 def library() -> dict[str, str]:
     """Every task that has a name: how it is written, and what the right output is."""
-    own = {KNOWN[0]: "the largest token", KNOWN[1]: "0, 1 or 2 for a negative, zero or positive sum, token t counted as t - offset"}
-    return (
-        own
-        | {kind.usage: kind.title.format(*kind.parameters, middle="d_vocab / 2") for kind in KINDS.values()}
-        | {REGEX_USAGE: REGEX_TITLE}
-    )
+    return {each.usage: each.title for each in DESCRIBED}
 
 
 _MAX_DIGITS = 4000  # Python writes integers of up to 4300 digits

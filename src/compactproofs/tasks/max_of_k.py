@@ -9,7 +9,16 @@ import numpy as np
 
 from compactproofs.errors import TaskError
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.described import Described
 from compactproofs.tasks.label_automaton import LabelAutomaton
+
+DESCRIBED = Described(
+    usage="max",
+    title="the largest token",
+    example="max",
+    definition="The largest of all tokens; it does not matter how often it occurs. The task of the paper, and the default.",
+    remembers="The largest token so far: `d_vocab` states, however long the sequences.",
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class MaxOfK(AbstractTask):
 
     @property
     def title(self) -> str:
-        return "the largest token"
+        return DESCRIBED.title
 
     @cached_property
     def automaton(self) -> LabellingAutomaton:

@@ -25,12 +25,21 @@ import numpy as np
 
 from compactproofs.errors import TaskError
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.described import Described
 from compactproofs.tasks.label_automaton import minimal_automaton
 from compactproofs.tasks.rules import Rule, explored
 
 NAME = "regex"
-USAGE = f"{NAME}:PATTERN"
-TITLE = "1 if the whole sequence matches a regular expression over tokens, such as '.* 3 [4-6]+', else 0"
+
+DESCRIBED = Described(
+    usage=f"{NAME}:PATTERN",
+    title="1 if the whole sequence matches a regular expression over tokens, such as '.* 3 [4-6]+', else 0",
+    example=f"{NAME}:.* [0-3] .*",
+    definition="1 if the whole sequence matches, not a part of it, else 0. Spaces separate numbers and mean nothing else. "
+    "[How expressions are written](../reference/tasks.md#regular-expressions).",
+    remembers="At which places of the expression a match may stand. The automaton is the smallest that says the same. An unlucky "
+    "expression of n places needs up to 2^n states; what would have more than two million moves is refused.",
+)
 
 _LONGEST = 2000
 """Characters of a pattern."""

@@ -11,8 +11,19 @@ import numpy as np
 
 from compactproofs.errors import TaskError
 from compactproofs.tasks.automaton import AbstractTask, LabellingAutomaton
+from compactproofs.tasks.described import Described
 
 NAME = "sign-of-sum"
+
+DESCRIBED = Described(
+    usage=f"{NAME}[:offset]",
+    title="0, 1 or 2 for a negative, zero or positive sum, token t counted as t - offset",
+    example=NAME,
+    definition="Token t counts as t - offset. The right output is 0 if the sum is negative, 1 if it is exactly zero and 2 if it is "
+    "positive. The offset is an integer or a half-integer, by default (`d_vocab` - 1) / 2, so that both signs are equally likely.",
+    remembers="The sum so far: about `n_ctx` times `d_vocab` states; with the default offset of an even vocabulary nearly twice as many, "
+    "because sums of an odd number of tokens are then half-integers.",
+)
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(\.\d{1,9}|/[1-9]\d{0,8})?", re.ASCII)
 _LARGEST_OFFSET = 10**6

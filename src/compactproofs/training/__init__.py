@@ -8,7 +8,7 @@ from typing import Any
 
 from compactproofs.errors import TaskError
 from compactproofs.tasks import AbstractTask, is_known
-from compactproofs.training.recipe import Recipe
+from compactproofs.training.recipe import Recipe, outputs_for
 from compactproofs.training.runner import TrainedModel, train_seeds
 
 __all__ = ["Recipe", "TrainedModel", "recipe_for", "train", "train_seeds"]
@@ -46,5 +46,5 @@ def recipe_for(task: AbstractTask, **recipe: Any) -> Recipe:
     if not isinstance(task, AbstractTask):
         raise TaskError(f"a {type(task).__name__} was given for a task; expected one such as MaxOfK(n_ctx=4, d_vocab=64)")
     if not is_known(task.spec):
-        recipe.setdefault("d_vocab_out", task.labels[-1] + 1)
+        recipe.setdefault("d_vocab_out", outputs_for(task))
     return Recipe(n_ctx=task.n_ctx, d_vocab=task.d_vocab, task=task.spec, **recipe)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from compactproofs.tasks import LabellingAutomaton
+from compactproofs.tasks import NO_LABEL, LabellingAutomaton
 from compactproofs.training.recipe import Recipe, Sampling
 
 
 class Data:
-    """Batches of a task. Draws of one generator depend on nothing but it."""
+    """Batches of a task. Draws of one generator depend on nothing but it, and every sequence that is drawn has a label."""
 
     def __init__(self, recipe: Recipe, automaton: LabellingAutomaton | None) -> None:
         """Without an automaton the right output is the largest token."""
@@ -21,7 +21,12 @@ class Data:
             self._transitions, self._labels = torch.from_numpy(automaton.transitions.copy()), torch.from_numpy(automaton.labels.copy())
             self._start = automaton.start
         self._is_max = automaton is None
-        self._ways = None if recipe.sampling is Sampling.UNIFORM or automaton is None else _ways_to_end(automaton, recipe.n_ctx)
+        self._balanced, self._labelled = None, None
+        if automaton is not None and recipe.sampling is Sampling.BALANCED:
+            each = np.setdiff1d(automaton.labels, [NO_LABEL])
+            self._balanced = _ways_to_end(automaton, recipe.n_ctx, automaton.labels[:, None] == each)
+        if automaton is not None and (automaton.labels == NO_LABEL).any():
+            self._labelled = _ways_to_end(automaton, recipe.n_ctx, automaton.labels[:, None] != NO_LABEL)
 
     def tokens(self, generators: Sequence[torch.Generator]) -> torch.Tensor:
         """(seed, batch, position)"""
@@ -39,23 +44,33 @@ class Data:
     def _drawn(self, generator: torch.Generator) -> torch.Tensor:
         """A batch: uniform; if it is to be balanced, every second sequence has a label that was drawn first."""
         recipe = self._recipe
-        uniform = torch.randint(0, recipe.d_vocab, (recipe.batch_size, recipe.n_ctx), generator=generator)
-        if self._ways is None:
+        if self._labelled is None:
+            uniform = torch.randint(0, recipe.d_vocab, (recipe.batch_size, recipe.n_ctx), generator=generator)
+        else:
+            uniform = self._walked(self._labelled, torch.zeros(recipe.batch_size, dtype=torch.int64), generator)
+        if self._balanced is None:
             return uniform
-        drawn = torch.randint(0, self._ways.shape[2], (recipe.batch_size // 2,), generator=generator)
-        state, tokens = torch.full_like(drawn, self._start), []
-        for i in range(recipe.n_ctx):
-            following = self._transitions[state]
-            token = torch.multinomial(self._ways[i + 1][following, drawn[:, None]], 1, generator=generator)
-            tokens.append(token)
-            state = following.gather(1, token)[:, 0]
-        uniform[1::2] = torch.cat(tokens, 1)
+        drawn = torch.randint(0, self._balanced.shape[2], (recipe.batch_size // 2,), generator=generator)
+        uniform[1::2] = self._walked(self._balanced, drawn, generator)
         return uniform
 
+    def _walked(self, ways: torch.Tensor, kinds: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """For each kind of end a sequence, all that end so being equally likely: (batch,) -> (batch, position)."""
+        state, tokens = torch.full_like(kinds, self._start), []
+        for i in range(self._recipe.n_ctx):
+            following = self._transitions[state]
+            token = torch.multinomial(ways[i + 1][following, kinds[:, None]], 1, generator=generator)
+            tokens.append(token)
+            state = following.gather(1, token)[:, 0]
+        return torch.cat(tokens, 1)
 
-def _ways_to_end(automaton: LabellingAutomaton, n_ctx: int) -> torch.Tensor:
-    """(n_ctx + 1, state, label that occurs): how many ways there are to end with the label after so many tokens, up to a factor."""
-    ways = [(automaton.labels[:, None] == np.unique(automaton.labels)).astype(np.float64)]
+
+def _ways_to_end(automaton: LabellingAutomaton, n_ctx: int, ends: np.ndarray) -> torch.Tensor:
+    """(n_ctx + 1, state, kind of end that occurs): how many ways there are to end so after so many tokens, up to a factor.
+
+    ends: (state, kind of end), whether a sequence that ends in the state has such an end.
+    """
+    ways = [ends.astype(np.float64)]
     for _ in range(n_ctx):
         before = sum((ways[-1][following] for following in automaton.transitions.T), np.zeros_like(ways[-1]))
         largest = before.max(axis=0)

@@ -45,7 +45,7 @@ class Sampling(StrEnum):
     """Which sequences are trained on."""
 
     UNIFORM = "uniform"
-    """All are equally likely."""
+    """All that have a label are equally likely."""
     BALANCED = "balanced"
     """Every second one is drawn among those of a label, and every label that occurs is equally likely: for labels that are rare."""
 
@@ -211,7 +211,14 @@ def labels_of(recipe: Recipe) -> int:
     """How many outputs the task needs."""
     if recipe.task == "max":
         return recipe.d_vocab
-    return library_task(recipe.task, recipe.n_ctx, recipe.d_vocab).labels[-1] + 1
+    return outputs_for(library_task(recipe.task, recipe.n_ctx, recipe.d_vocab))
+
+
+def outputs_for(task: AbstractTask) -> int:
+    """One more than the largest label."""
+    if not task.labels:
+        raise TaskError(f"the task {task.spec!r:.60} has no label for any sequence of {task.n_ctx} tokens, so there is nothing to learn")
+    return task.labels[-1] + 1
 
 
 def _in_file_names(spec: str) -> str:
