@@ -60,7 +60,8 @@ def pareto(models: Sequence[ModelResults]) -> Figure:
         best = frontier(short or marks)
         line = {"shape": "hv", "width": 1.5, "dash": "dot", "color": "#888888"}
         trace = {"type": "scatter", "mode": "lines", "name": "frontier of the proofs", "line": line, "hoverinfo": "skip"}
-        figure["data"].append({**trace, "x": [mark.flops for mark in best], "y": [mark.value for mark in best]})
+        if len(best) > 1:
+            figure["data"].append({**trace, "x": [mark.flops for mark in best], "y": [mark.value for mark in best]})
     rows = published_beside(models)
     if rows:
         figure["data"].append(
