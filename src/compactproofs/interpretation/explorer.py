@@ -7,14 +7,17 @@ their harms add up to less than the budget.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from compactproofs.bounds.pairs import Pair, harmful_outputs, joint_harms, pair_of
 from compactproofs.counting.subject import Subject, for_queries, subject_of
+from compactproofs.errors import InfeasibleError
 from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.form.tables import float_circuits
+from compactproofs.ledger.inspect import proven_by_query, unproven_by_query
 from compactproofs.model.forward import forward
 from compactproofs.model.weights import Weights
 from compactproofs.search.grids import natural_unit
@@ -39,7 +42,7 @@ _DIGITS = 3
 
 
 def explore(weights: Weights, strategies: list[AbstractStrategy], request: Request) -> dict[str, Any]:
-    """The explorer's data for some strategies; empty for large vocabularies."""
+    """The explorer's data for some strategies, without those that take longer than allowed; empty for large vocabularies."""
     if weights.d_vocab > LARGEST_VOCABULARY or weights.d_vocab_out < weights.d_vocab:
         return {}
     task = request.task
@@ -52,14 +55,17 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
         answers = _answers(weights, examples)
     found: dict[str, dict[str, Any]] = {}
     for strategy in strategies:
-        counts = strategy.by_pair(request)
+        try:
+            counts, unproven = _looked_at(strategy, replace(request))  # each has all the time
+        except InfeasibleError:
+            continue
         if counts is None:
             continue
         pairs = [list(zip(counts[m], totals[m], strict=True)) for m in sorted(counts)]
         found[strategy.label] = {
             "certified": [[_ratio(proven, total) for proven, total in row] for row in pairs],
             "lost": [[_ratio(total - proven, task.total) for proven, total in row] for row in pairs],
-            **_examples(weights, strategy.unproven(request)),
+            **_examples(weights, unproven),
         }
     return {
         "strategies": found,
@@ -69,6 +75,17 @@ def explore(weights: Weights, strategies: list[AbstractStrategy], request: Reque
         "examples": examples,
         "examples_right": answers,
     }
+
+
+def _looked_at(
+    strategy: AbstractStrategy, request: Request
+) -> tuple[dict[int, list[int]] | None, dict[int, list[list[int] | None]] | None]:
+    """What the strategy proves by label and query, and what it does not; of a threshold strategy from one proof."""
+    make_ledger = strategy.bound(request).make_ledger if strategy.family == "threshold" else None
+    if make_ledger is None:
+        return strategy.by_pair(request), strategy.unproven(request)
+    ledger = make_ledger()
+    return proven_by_query(ledger, request.weights), unproven_by_query(ledger, request.weights)
 
 
 class _View:
@@ -136,7 +153,7 @@ def _examples(weights: Weights, unproven: dict[int, list[list[int] | None]] | No
 
 def _ratio(part: int, whole: int) -> float:
     """part / whole for integers of any size; 1 if there is nothing."""
-    return round(part / whole, 9) if whole else 1.0
+    return float(f"{part / whole:.9g}") if whole else 1.0
 
 
 def _short(x: float) -> float:

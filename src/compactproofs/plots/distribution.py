@@ -49,14 +49,31 @@ def distribution_table(models: list[ModelResults]) -> list[dict[str, Any]]:
 
 
 def box_plots(models: list[ModelResults]) -> dict[str, Figure]:
-    """One box plot for each quantity."""
+    """A figure for each quantity that is known of any model: every model a point, and a box around them where they are enough for one."""
     table = [quantities(model) for model in models]
     figures = {}
     for name in QUANTITIES:
-        values = [row[name] for row in table if np.isfinite(row[name])]
-        box = {"type": "box", "y": values, "name": "", "boxpoints": "all", "jitter": 0.4, "marker": {"size": 4, "color": "#0072b2"}}
-        figures[name] = figure_of([box], "", name)
+        known = [(row[name], model.name) for row, model in zip(table, models, strict=True) if np.isfinite(row[name])]
+        if known:
+            values, names = zip(*known, strict=True)
+            figures[name] = _points(list(values), list(names), name)
     return figures
+
+
+FEWEST_FOR_A_BOX = 5
+"""Quartiles of fewer models say nothing."""
+
+
+def _points(values: list[float], names: list[str], quantity: str) -> Figure:
+    shown = {"text": names, "hovertemplate": "%{text}<br>%{x:.8g}<extra></extra>", "marker": {"size": 6, "color": "#0072b2"}}
+    if len(values) < FEWEST_FOR_A_BOX:
+        data = {"type": "scatter", "mode": "markers", "x": values, "y": [0] * len(values), **shown}
+    else:
+        data = {"type": "box", "x": values, "name": "", "boxpoints": "all", "jitter": 0.5, "pointpos": 0, "hoveron": "points", **shown}
+    figure = figure_of([data], quantity, "")
+    figure["layout"]["yaxis"] |= {"showticklabels": False, "zeroline": False, "showgrid": False}
+    figure["layout"]["xaxis"]["nticks"] = 5
+    return figure
 
 
 def singular_ratio(models: list[ModelResults]) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from compactproofs.plots.marks import FAMILIES, Mark, frontier, marks_of
 from compactproofs.results.models import ModelResults
-from compactproofs.results.published import published_for
+from compactproofs.results.published import Published, published_for
 
 Figure = dict[str, Any]
 
@@ -46,9 +45,9 @@ def scatter(marks: Sequence[Mark], quantity: str, *, log_y: bool = False) -> Fig
                 }
             )
     figure = figure_of(data, "FLOPs to check (log scale)", quantity + (" (log scale)" if log_y else ""), log_x=True, log_y=log_y)
-    short = [mark.flops for mark in marks if mark.family != "brute-force"]
-    if short:  # brute force is so long that it would squeeze all others together
-        figure["layout"]["xaxis"]["range"] = [math.log10(max(min(short), 1)) - 0.1, math.log10(max(max(short), 2)) + 0.4]
+    for trace in data:
+        if trace["name"] == FAMILIES["brute-force"][0] and len(data) > 1:
+            trace["visible"] = "legendonly"  # so far away that it would squeeze all others together
     return figure
 
 
@@ -57,19 +56,19 @@ def pareto(models: Sequence[ModelResults]) -> Figure:
     marks = marks_of(models, ModelResults.normalised)
     figure = scatter(marks, "bound / true accuracy")
     if len(models) == 1:
-        best = frontier(marks)
+        short = [mark for mark in marks if mark.family != "brute-force"]
+        best = frontier(short or marks)
         line = {"shape": "hv", "width": 1.5, "dash": "dot", "color": "#888888"}
-        trace = {"type": "scatter", "mode": "lines", "name": "frontier", "line": line, "hoverinfo": "skip"}
-        figure["data"].append({**trace, "x": [mark.flops for mark in best], "y": [mark.value for mark in best]})
-    sizes = {(model.sizes["n_ctx"], model.sizes["d_vocab"]) for model in models}
-    comparable = len(sizes) == 1 and all(model.of_the_papers_kind for model in models)
-    rows = [row for row in published_for(*min(sizes)) if row.flops is not None] if comparable else []
+        trace = {"type": "scatter", "mode": "lines", "name": "frontier of the proofs", "line": line, "hoverinfo": "skip"}
+        if len(best) > 1:
+            figure["data"].append({**trace, "x": [mark.flops for mark in best], "y": [mark.value for mark in best]})
+    rows = published_beside(models)
     if rows:
         figure["data"].append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": "paper's means over 151 models",
+                "name": f"the paper's means over {max(row.seeds for row in rows)} models",
                 "x": [row.flops for row in rows],
                 "y": [row.normalized for row in rows],
                 "text": [row.label for row in rows],
@@ -80,27 +79,38 @@ def pareto(models: Sequence[ModelResults]) -> Figure:
     return figure
 
 
+def published_beside(models: Sequence[ModelResults]) -> list[Published]:
+    """The published means that are drawn beside these models: of the same kind and sizes, without brute force."""
+    sizes = {(model.sizes["n_ctx"], model.sizes["d_vocab"]) for model in models}
+    comparable = len(sizes) == 1 and all(model.of_the_papers_kind for model in models)
+    return [row for row in published_for(*min(sizes)) if row.flops is not None and row.label != "brute-force"] if comparable else []
+
+
 def unexplained(models: Sequence[ModelResults]) -> Figure:
     """Unexplained dimensions against length."""
     return scatter(marks_of(models, lambda _, proof: proof["unexplained_dimensions"]), "unexplained dimensions", log_y=True)
 
 
 def losses(results: ModelResults) -> Figure:
-    """What each explored strategy does not prove, by the largest token of the sequence."""
+    """What each explored strategy does not prove, by the largest token of the sequence; those that prove everything are left out."""
     data = []
     for number, (label, found) in enumerate(results.explorer.get("strategies", {}).items()):
+        lost = [sum(row) for row in found["lost"]]
+        if not any(lost):
+            continue
         data.append(
             {
                 "type": "scatter",
-                "mode": "lines",
+                "mode": "lines+markers",
                 "name": label,
-                "x": list(range(len(found["lost"]))),
-                "y": [sum(row) for row in found["lost"]],
+                "x": list(range(len(lost))),
+                "y": [x or None for x in lost],
+                "marker": {"size": 4},
                 "line": {"dash": ["solid", "dot", "dash", "longdash", "dashdot", "longdashdot", "solid"][number % 7], "width": 2},
                 "hovertemplate": "largest token %{x}<br>%{y:.2e} of all sequences not proven<extra>" + label + "</extra>",
             }
         )
-    return figure_of(data, "largest token of the sequence", "fraction of all sequences not proven")
+    return figure_of(data, "largest token of the sequence", "fraction of all sequences not proven (log scale)", log_y=True)
 
 
 def table_heatmaps(results: ModelResults) -> dict[str, Figure]:
@@ -162,10 +172,11 @@ def histograms(measurements: dict[str, Any]) -> dict[str, tuple[str, Figure]]:
         centres = _rounded((edges[:-1] + edges[1:]) / 2)
         data: list[Figure] = [{"type": "bar", "name": "measured", "x": centres, "y": _rounded(weights), "marker": {"color": "#0072b2"}}]
         if measured.get("expected"):
-            expected = np.asarray(measured["expected"], dtype=np.float64)
+            counted = float(measured.get("total") or 0) or 1.0
+            expected = np.asarray(measured["expected"], dtype=np.float64) / counted  # shares, as the bars are
             line = {"dash": "dot", "color": "#d55e00"}
             data.append({"type": "scatter", "mode": "lines", "name": "normal", "x": centres, "y": _rounded(expected), "line": line})
-        figure = figure_of(data, name.replace("_", " "), "weight")
+        figure = figure_of(data, name.replace("_", " "), "share")
         figure["layout"]["bargap"] = 0.02
         found[name] = (
             HISTOGRAMS.get(name, f"Entries of the residual factor {name}, and a normal distribution of the same mean and spread"),
@@ -181,8 +192,11 @@ def ablations(measurements: dict[str, Any]) -> Figure | None:
         return None
     ordered = sorted(results, key=lambda r: -(r["accuracy"] or 0.0))
     names = [" ".join(r["zeroed"]) or "nothing" for r in ordered]
-    bars = {"type": "bar", "x": names, "y": [r["accuracy"] for r in ordered], "marker": {"color": "#0072b2"}}
-    return figure_of([bars], "tables set to zero", "accuracy")
+    bars = {"type": "bar", "orientation": "h", "y": names, "x": [r["accuracy"] for r in ordered], "marker": {"color": "#0072b2"}}
+    figure = figure_of([bars], "accuracy", "tables set to zero")
+    figure["layout"]["xaxis"]["range"] = [0, 1]
+    figure["layout"]["yaxis"] |= {"type": "category", "autorange": "reversed", "dtick": 1, "tickfont": {"size": 9}}
+    return figure
 
 
 def _largest(results: ModelResults, names: tuple[str, ...]) -> float:
@@ -213,8 +227,8 @@ def figure_of(data: list[Figure], x: str, y: str, *, log_x: bool = False, log_y:
     layout = {
         "xaxis": {"title": {"text": x}, "type": "log" if log_x else "linear"},
         "yaxis": {"title": {"text": y}, "type": "log" if log_y else "linear"},
-        "margin": {"l": 60, "r": 10, "t": 10, "b": 50},
-        "legend": {"orientation": "h", "y": -0.3},
+        "margin": {"l": 60, "r": 10, "t": 36, "b": 50},
+        "legend": {"orientation": "h", "y": -0.25},
         "hovermode": "closest",
     }
     return {"data": data, "layout": layout}

@@ -120,7 +120,8 @@ def _pareto(figure: Any, models: list[ModelResults]) -> Any:
 
 def _unexplained(figure: Any, models: list[ModelResults]) -> Any:
     axes = figure.subplots()
-    scatter(axes, marks_of(models, lambda _, proof: proof["unexplained_dimensions"]))
+    marks = marks_of(models, lambda _, proof: proof["unexplained_dimensions"])
+    scatter(axes, [mark for mark in marks if mark.family != "brute-force"] or marks)
     axes.set_yscale("log")
     axes.set_ylabel("unexplained dimensions")
     axes.legend(fontsize=7, frameon=False)
@@ -160,6 +161,7 @@ def _losses(figure: Any, results: ModelResults) -> Any:
     for (label, found), style in zip(results.explorer["strategies"].items(), styles, strict=False):
         axes.plot([sum(row) for row in found["lost"]], style, label=label, linewidth=1.2)
     axes.set_xlabel("largest token of the sequence")
+    axes.set_yscale("log", nonpositive="mask")
     axes.set_ylabel("fraction of all sequences not proven")
     axes.legend(fontsize=6, frameon=False)
     return figure

@@ -13,6 +13,7 @@ from compactproofs.errors import MissingExtraError
 from compactproofs.interpretation.explanations import SECTIONS
 from compactproofs.plots import distribution
 from compactproofs.plots import interactive as figures
+from compactproofs.plots.marks import family_of
 from compactproofs.results.models import Failure, ModelResults
 from compactproofs.text import printable
 from compactproofs.version import __version__
@@ -58,10 +59,11 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
     ablations = figures.ablations(results.mechanism)
     sections: Sections = [("theorem", "The theorem", _summary(results)), ("length", "Tightness against length", _length([results]))]
     if results.explorer:
-        drawn["losses"] = figures.losses(results)
+        if (losses := figures.losses(results))["data"]:
+            drawn["losses"] = losses
         sections += [
             ("explorer", "Proof explorer", _explorer(results)),
-            ("losses-section", "What each strategy loses, and where", _losses()),
+            ("losses-section", "What each strategy loses, and where", _losses(results)),
         ]
     captions = {f"histogram-{name}": caption for name, (caption, _) in measured.items()}
     if ablations is not None:
@@ -77,32 +79,62 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
 
 
 def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
-    boxes = {f"box-{i}": figure for i, figure in enumerate(distribution.box_plots(models).values())}
-    drawn = {**boxes, "singular-ratio": distribution.singular_ratio(models), "all-proofs": figures.pareto(models)}
+    boxes = distribution.box_plots(models)
+    drawn = {
+        **{f"box-{i}": figure for i, figure in enumerate(boxes.values())},
+        "singular-ratio": distribution.singular_ratio(models),
+        "all-proofs": figures.pareto(models),
+    }
     rows = distribution.distribution_table(models)
     columns = ["quantity", "mean", "std", "min", "25 %", "median", "75 %", "max", "typical"]
     cells = [[row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in columns] for row in rows]
-    grid = "".join(_plot(f"box-{i}", name) for i, name in enumerate(distribution.QUANTITIES))
+    grid = "".join(_plot(f"box-{i}", name) for i, name in enumerate(boxes))
     listed = [
         [m.name, "-" if m.accuracy is None else f"{m.true_accuracy:.6f}", "-" if m.best is None else m.best["label"], m.sha256[:16]]
         for m in models
     ]
     return [
-        ("distribution", "Distribution over models", _table(columns, cells) + f'<div class="grid">{grid}</div>'),
+        (
+            "distribution",
+            "Distribution over models",
+            _table(columns, cells, "Distributions over the models") + f'<div class="grid">{grid}</div>',
+        ),
         ("length", "Tightness against length", _lengths(models)),
         (
             "ratio",
             "Bounds and the singular ratio",
             _plot("singular-ratio", "Best bound of each attention error against the ratio", tall=True),
         ),
-        ("models", "Models", _table(["model", "accuracy", "best proof", "SHA-256"], listed)),
+        ("models", "Models", _table(["model", "accuracy", "best proof", "SHA-256"], listed, "Models")),
     ], {"figures": drawn, "explorer": None}
 
 
 def _lengths(models: list[ModelResults]) -> str:
     sampled = any(m.accuracy is not None and m.accuracy["method"] != "brute-force" for m in models)
     note = "<p>Accuracies that were measured in a sample are estimates: a bound over one of them can exceed 1.</p>" if sampled else ""
-    return note + _plot("all-proofs", "Every proof of every model: bound over accuracy", tall=True)
+    return _key(models) + note + _plot("all-proofs", "Every strategy on every model: bound over accuracy against FLOPs", tall=True)
+
+
+def _key(models: Sequence[ModelResults]) -> str:
+    """What the marks are, as far as they are there."""
+    found = [p for model in models for p in model.proofs if p["status"] in ("proven", "computed")]
+    published, brute = [p for p in found if family_of(p) == "published"], [p for p in found if p["family"] == "brute-force"]
+    crosses = figures.published_beside(models)
+    first = "Filled marks are proofs" if published or crosses else "Every mark is a proof"
+    text = [f"{first}: further left is shorter, higher is tighter."]
+    if published:
+        text.append("Hollow marks are what the published code computes for the same strategies, which is not a proof.")
+    if crosses:
+        text.append(
+            f"Thin crosses are the paper's means over {max(row.seeds for row in crosses)} other models of this size. "
+            "They stand further right than our marks of the same strategies, though both count by the paper's conventions: "
+            "its programs do more for the same argument "
+            "(a softmax for each case where one threshold is enough; a check of singular vectors that our proofs do not need)."
+        )
+    if brute and len(brute) < len(found):
+        length = f"{brute[0]['flops']:.2g}"
+        text.append(f"Brute force ({length} FLOPs) would squeeze all others together and is hidden: choose it in the legend to see it.")
+    return f"<p>{escaped(' '.join(text))}</p>"
 
 
 def _summary(results: ModelResults) -> str:
@@ -130,7 +162,7 @@ def _truth(results: ModelResults) -> str:
 def _failures(failures: Sequence[Failure]) -> str:
     rows = [[f.model, f.label or "(whole model)", f.reason] for f in failures[:_MOST_FAILURES]]
     more = "" if len(failures) <= _MOST_FAILURES else f"<p>And {len(failures) - _MOST_FAILURES} more.</p>"
-    return _table(["model", "strategy", "reason"], rows) + more
+    return _table(["model", "strategy", "reason"], rows, "What failed, and why") + more
 
 
 _MOST_FAILURES = 100
@@ -153,11 +185,8 @@ def _card(title: str, proof: dict[str, Any] | None) -> str:
 
 
 def _length(models: Sequence[ModelResults]) -> str:
-    of_the_paper = all(model.of_the_papers_kind for model in models)
-    crosses = " Hollow marks are what the published code computes, which is not a proof; thin crosses are the paper's means."
     return (
-        f"<p>Every {'filled ' if of_the_paper else ''}mark is a proof. Further left is shorter, higher is tighter."
-        f"{crosses if of_the_paper else ''} Brute force is far to the right: double-click the figure to see it.</p>"
+        _key(models)
         + _plot("pareto", "Bound over true accuracy against FLOPs", tall=True)
         + _plot("unexplained", "Unexplained dimensions against FLOPs", tall=True)
     )
@@ -174,16 +203,23 @@ def _explorer(results: ModelResults) -> str:
         f'<label>Query <input id="query" type="number" min="0" max="{last}" value="{last // 2}"></label></form>'
         '<div class="split"><figure><div id="map" class="plot tall" role="img" aria-label="Certified fraction by label and query"></div>'
         "<figcaption>Fraction of sequences proven, by label and query</figcaption></figure>"
-        '<div><div id="details" aria-live="polite"></div><figure><div id="harm" class="plot"></div>'
-        "<figcaption>Harm of each token, in copies of the label; below zero it helps</figcaption></figure></div></div>"
+        '<div><p id="corrected" class="note" role="status"></p><div id="details" aria-live="polite"></div>'
+        '<figure><div id="harm" class="plot" role="img" aria-label="Harm of each token"></div>'
+        "<figcaption>Harm of each token where it harms most; below zero it helps. One is about what a copy of the label takes off"
+        "</figcaption></figure></div></div>"
     )
 
 
-def _losses() -> str:
-    return (
-        "<p>Strategies lose sequences with large labels, simply because most sequences have one; what distinguishes them is how much.</p>"
-        + _plot("losses", "Fraction of all sequences that each strategy does not prove, by largest token", tall=True)
+def _losses(results: ModelResults) -> str:
+    lost = {label: sum(map(sum, found["lost"])) for label, found in results.explorer["strategies"].items()}
+    everything = [label for label, loss in lost.items() if not loss]
+    unlost = f" Nothing is lost by {escaped(', '.join(everything))}." if everything else ""
+    text = (
+        "Strategies lose sequences with large labels, simply because most sequences have one; what distinguishes them is how much. "
+        f"Where a line has a gap, nothing is lost.{unlost}"
     )
+    drawn = _plot("losses", "Fraction of all sequences that each strategy does not prove, by largest token", tall=True)
+    return f"<p>{text}</p>" + (drawn if len(everything) < len(lost) else "")
 
 
 def _mechanism(captions: dict[str, str]) -> str:
@@ -201,7 +237,7 @@ def _mechanism(captions: dict[str, str]) -> str:
         "size-directions": "Key side: the order that the model gives to tokens",
         **captions,
     }
-    grid += "".join(_plot(name, text) for name, text in vectors.items())
+    grid += "".join(_plot(name, text, tall=name == "ablations") for name, text in vectors.items())
     text = "The five tables replace the network exactly: scores are EQKE + EQKP, logits EU plus attended EVOU + PVOU."
     return f'<p>{text}</p><div class="grid">{grid}</div>'
 
@@ -211,7 +247,7 @@ def _measurements(values: dict[str, float | None]) -> str:
     for title, meanings in SECTIONS.items():
         rows = [[name, "-" if (x := values[name]) is None else f"{x:.6g}", text] for name, text in meanings.items() if name in values]
         if rows:
-            parts.append(f"<h3>{escaped(title)}</h3>" + _table(["measurement", "value", "meaning"], rows))
+            parts.append(f"<h3>{escaped(title)}</h3>" + _table(["measurement", "value", "meaning"], rows, title))
     return "".join(parts) or "<p>None were made.</p>"
 
 
@@ -229,13 +265,24 @@ def _proofs(proofs: list[dict[str, Any]]) -> str:
         ]
         for p in sorted(proofs, key=lambda p: -p["lower"])
     ]
-    return _table(columns, rows)
+    return _table(columns, rows, "All proofs, the tightest first")
 
 
-def _table(columns: list[str], rows: list[list[str]]) -> str:
-    head = "".join(f'<th scope="col">{escaped(c)}</th>' for c in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def _table(columns: list[str], rows: list[list[str]], caption: str) -> str:
+    """A table; on narrow screens a row is a small card (styles alone: the roles say that it is still a table)."""
+    head = "".join(f'<th scope="col" role="columnheader">{escaped(c)}</th>' for c in columns)
+    names = [escaped(column) for column in columns]
+    body = "".join(
+        '<tr role="row">'
+        + "".join(f'<td role="cell" data-label="{name}">{escaped(cell)}</td>' for name, cell in zip(names, row, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}">'
+        f'<table role="table"><caption>{escaped(caption)}</caption><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+        f'<tbody role="rowgroup">{body}</tbody></table></div>'
+    )
 
 
 def _plot(name: str, caption: str, *, tall: bool = False) -> str:

@@ -2,12 +2,12 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+  const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"] };
 
   function styled(layout) {
     const style = getComputedStyle(document.documentElement);
     const [ink, line] = ["--ink", "--line"].map((name) => style.getPropertyValue(name).trim());
-    const axis = { gridcolor: line, zerolinecolor: line, automargin: true };
+    const axis = { gridcolor: line, zerolinecolor: line, automargin: true, exponentformat: "power" };
     return {
       ...layout,
       paper_bgcolor: "rgba(0,0,0,0)",
@@ -46,6 +46,7 @@
   function Explorer(found) {
     const [map, harm, details] = ["map", "harm", "details"].map((id) => document.getElementById(id));
     const [strategy, label, query] = ["strategy", "label", "query"].map((id) => document.getElementById(id));
+    const corrected = document.getElementById("corrected");
     const size = found.harms.length;
 
     function drawMap() {
@@ -58,7 +59,7 @@
       const mark = { type: "rect", x0: +query.value - 0.5, x1: +query.value + 0.5, y0: +label.value - 0.5, y1: +label.value + 0.5 };
       const layout = {
         xaxis: { title: { text: "query: last token" } }, yaxis: { title: { text: "label: largest token" } },
-        margin: { l: 60, r: 10, t: 10, b: 50 }, shapes: [{ ...mark, line: { color: "#e41a1c", width: 2 } }],
+        margin: { l: 60, r: 10, t: 36, b: 50 }, shapes: [{ ...mark, line: { color: "#e41a1c", width: 2 } }],
       };
       Plotly.react(map, data, styled(layout), options);
     }
@@ -69,12 +70,21 @@
         type: "bar", x: harms.map((_, t) => t), y: harms, marker: { color: harms.map((x) => (x > 0 ? "#b2182b" : "#2166ac")) },
         hovertemplate: "token %{x}<br>harm %{y}<extra></extra>",
       }];
-      const layout = { xaxis: { title: { text: "token" } }, yaxis: { title: { text: "harm" } }, margin: { l: 60, r: 10, t: 10, b: 50 } };
+      const layout = { xaxis: { title: { text: "token" } }, yaxis: { title: { text: "harm" } }, margin: { l: 60, r: 10, t: 36, b: 50 } };
       Plotly.react(harm, data, styled(layout), options);
     }
 
     function item(term, text) {
       return `<dt>${term}</dt><dd>${text}</dd>`;
+    }
+
+    // A sequence is right if the harms of its tokens add up to less than zero; the last token's is known.
+    function room(budget, q, m) {
+      const others = found.n_ctx === 2 ? "the other token" : `the other ${found.n_ctx - 1} tokens together`;
+      const label = q === m ? "" : ` (one of them is ${m})`;
+      return budget > 0
+        ? `with ${q} last, the model is right as long as ${others}${label} harm by less than ${budget}`
+        : `${q} as the last token harms by ${-budget} itself: the model is right only if ${others}${label} take off more than that`;
     }
 
     function describe(m, q) {
@@ -89,8 +99,8 @@
       const rows = [
         item("proven", `${(100 * share).toFixed(4)} % of the sequences with label ${m} and query ${q}`),
         item("most harmful", worst.length ? worst.map(([x, t]) => `${t} (${x})`).join(", ") : "no other token can occur"),
-        item("the label", `takes off ${harms.length ? -harms[m] : "-"} a copy, at its worst position`),
-        item("budget", `${found.budget[m][q]}: the harms of the other ${found.n_ctx - 1} tokens must add up to less`),
+        item("the label", harms.length ? `a copy of ${m} takes off ${-harms[m]} where it helps least` : "-"),
+        item("room for harm", room(found.budget[m][q], q, m)),
         item("nearest rival", found.output[m][q] < 0 ? "none" : `output ${found.output[m][q]}`),
       ];
       for (const [term, sequence, right] of sequences) {
@@ -99,9 +109,18 @@
       details.innerHTML = `<dl>${rows.join("")}</dl>`;
     }
 
+    function notes(m, q) {
+      const said = [];
+      if (label.value === "" || +label.value !== m) said.push(`Labels are whole numbers from 0 to ${size - 1}: shown is ${m}.`);
+      if (+query.value > m) said.push(`The label is the largest token, so no sequence of label ${m} ends in ${query.value}: shown is query ${q}.`);
+      else if (query.value === "" || +query.value !== q) said.push(`Queries are whole numbers from 0 to the label: shown is ${q}.`);
+      return said;
+    }
+
     this.show = () => {
       const m = Math.min(Math.max(Math.round(+label.value) || 0, 0), size - 1);
       const q = Math.min(Math.max(Math.round(+query.value) || 0, 0), m);
+      corrected.textContent = notes(m, q).join(" ");
       label.value = m;
       query.value = q;
       drawMap();
