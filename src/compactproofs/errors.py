@@ -29,7 +29,16 @@ class UnsupportedError(InfeasibleError, StrategyError):
 
 
 class MissingExtraError(CompactProofsError):
-    """An optional dependency is needed; the message names the extra that installs it."""
+    """An optional dependency is needed; the message names the extra that installs it, from an index and in a clone.
+
+    Example:
+        >>> print(MissingExtraError("a report needs plotly", "report"))
+        a report needs plotly: pip install 'compactproofs[report]', or in a clone of the repository pip install -e '.[report]'
+    """
+
+    def __init__(self, message: str, extra: str | None = None) -> None:
+        how = f": pip install 'compactproofs[{extra}]', or in a clone of the repository pip install -e '.[{extra}]'"
+        super().__init__(message if extra is None else message + how)
 
 
 class LedgerError(CompactProofsError):

@@ -53,7 +53,7 @@ def save_figures(configuration: Configuration, folder: Path) -> list[Path]:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("figures need matplotlib: pip install 'compactproofs[report]'") from None
+        raise MissingExtraError("figures need matplotlib", "report") from None
     drawings: dict[str, tuple[tuple[float, float], Callable[[Any, Configuration], bool]]] = {
         "pareto": ((9.5, 4.4), _pareto),
         "singular-ratio": ((9.5, 4.6), _singular_ratio),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactproofs.cli.destination import is_page, make_folder
 from compactproofs.cli.output import ForceOption, JsonOption, Output, brief_integer, progress_bar
+from compactproofs.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from compactproofs.cli.destination import Destination
@@ -27,7 +29,8 @@ def demo(json_path: JsonOption = None, force: ForceOption = False) -> None:
     from compactproofs.strategies.subcubic import Subcubic
     from compactproofs.strategies.threshold import ThresholdCubic, ThresholdCubicPooled
 
-    require_results_folder(place.path.with_suffix(".results"), force)
+    with suppress(MissingExtraError):  # then there will be no report
+        require_results_folder(place.path.with_suffix(".results"), force)
     small, large = zoo("max-of-4"), zoo("max-of-20")
     record = zoo_record("max-of-4")
     recipe = f"seed {record['seed']}, {record['recipe']['steps']} steps"
@@ -97,7 +100,6 @@ def demo(json_path: JsonOption = None, force: ForceOption = False) -> None:
 
 def _report(output: Output, weights: Weights, place: Destination) -> str | None:
     """Write demo/report.html, if the [report] extra is there."""
-    from compactproofs.errors import MissingExtraError
     from compactproofs.model.zoo import zoo_path
     from compactproofs.reports.collect import collect, report_work
     from compactproofs.reports.page import page

@@ -22,9 +22,7 @@ def read_torch(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         import torch
     except ImportError:
-        raise MissingExtraError(
-            f"reading {path.name} needs torch: pip install 'compactproofs[train]', or save the model as .safetensors"
-        ) from None
+        raise MissingExtraError(f"reading {path.name} needs torch (or save the model as .safetensors)", "train") from None
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
         raise MissingExtraError(f"torch {torch.__version__} cannot read files safely; at least 2.6 is needed (or save as .safetensors)")
     _refuse_zip_bomb(path)

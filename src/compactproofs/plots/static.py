@@ -37,7 +37,7 @@ def figure_files(folder: Path) -> list[Path]:
 def require_matplotlib() -> None:
     """Say how to get matplotlib if it is not there."""
     if find_spec("matplotlib") is None:
-        raise MissingExtraError("figures need matplotlib: pip install 'compactproofs[report]'")
+        raise MissingExtraError("figures need matplotlib", "report")
 
 
 def save_figures(models: list[ModelResults], folder: Path, write: Callable[[Path, bytes], None] = write_atomically) -> list[Path]:

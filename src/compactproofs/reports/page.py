@@ -304,7 +304,7 @@ def _asset(name: str) -> str:
 def require_plotly() -> None:
     """Say how to get plotly if it is not there."""
     if find_spec("plotly") is None:
-        raise MissingExtraError("a report needs plotly: pip install 'compactproofs[report]'")
+        raise MissingExtraError("a report needs plotly", "report")
 
 
 def _plotly() -> str:

@@ -242,7 +242,7 @@ def import_duckdb() -> None:
     try:
         import duckdb  # noqa: F401
     except ImportError:
-        raise MissingExtraError("results are kept with duckdb: pip install 'compactproofs[sweep]'") from None
+        raise MissingExtraError("results are kept with duckdb", "sweep") from None
 
 
 def _select(files: Sequence[Path], query: str, parameters: list[str]) -> list[tuple[str, ...]]:

@@ -121,7 +121,7 @@ def _connected(address: str, **options: Any) -> Client:
     try:
         from distributed import Client
     except ImportError:
-        raise MissingExtraError("--scheduler needs dask: pip install 'compactproofs[sweep]'") from None
+        raise MissingExtraError("--scheduler needs dask", "sweep") from None
 
     class ClosedIfNotConnected(Client):
         def __init__(self) -> None:

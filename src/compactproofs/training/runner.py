@@ -69,7 +69,7 @@ def train_seeds(
         progress: called with (seed-steps done, seed-steps in all).
     """
     if find_spec("torch") is None:
-        raise MissingExtraError("training needs torch: pip install 'compactproofs[train]'")
+        raise MissingExtraError("training needs torch", "train")
     wanted, automaton = list(dict.fromkeys(seeds)), _automaton(recipe, task)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
