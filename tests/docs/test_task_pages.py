@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def test_figures_are_small_have_titles_and_work_in_the_dark(written):
     figures = [text for path, text in written.items() if path.suffix == ".svg"]
     assert len(figures) == len(DESCRIBED) + 1
     for text in figures:
-        root = ElementTree.fromstring(text)
+        root = ET.fromstring(text)
         names = [child.tag.rpartition("}")[2] for child in root]
         assert names[:2] == ["title", "desc"] and root.get("role") == "img"
         assert len(text) < 30_000 and "prefers-color-scheme:dark" in text
