@@ -85,15 +85,11 @@ def _width(row: dict) -> str:
 
 def _verdict(row: dict) -> str:
     """Of the checker, on the certificate of the proof."""
-    return (
-        "accepted"
-        if row["accepted"]
-        else "not made"
-        if row["accepted"] is None
-        else "refused, too large"
-        if "more than" in row["reason"]
-        else "refused"
-    )
+    if row["accepted"] is None:
+        return "not made"
+    if row["accepted"]:
+        return "accepted"
+    return "refused, too large" if "more than" in row["reason"] else "refused"
 
 
 def _code(text: str) -> str:

