@@ -65,6 +65,8 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
             ("explorer", "Proof explorer", _explorer(results)),
             ("losses-section", "What each strategy loses, and where", _losses(results)),
         ]
+    if results.ledger.get("blocks"):
+        sections.append(("ledger", "The proof, block by block", _ledger(results)))
     captions = {f"histogram-{name}": caption for name, (caption, _) in measured.items()}
     if ablations is not None:
         drawn["ablations"] = ablations
@@ -75,7 +77,7 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
         sections.append(("measurements", "Measurements", _measurements(results.statistics)))
     sections.append(("proofs", "All proofs", _proofs(results.proofs)))
     explorer = {**results.explorer, "n_ctx": results.sizes["n_ctx"]} if results.explorer else None
-    return sections, {"figures": drawn, "explorer": explorer}
+    return sections, {"figures": drawn, "explorer": explorer, "ledger": results.ledger or None}
 
 
 def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
@@ -207,6 +209,23 @@ def _explorer(results: ModelResults) -> str:
         '<figure><div id="harm" class="plot" role="img" aria-label="Harm of each token"></div>'
         "<figcaption>Harm of each token where it harms most; below zero it helps. One is about what a copy of the label takes off"
         "</figcaption></figure></div></div>"
+    )
+
+
+def _ledger(results: ModelResults) -> str:
+    blocks = results.ledger["blocks"]
+    open_blocks = sum(1 for block in blocks if block["left"])
+    return (
+        "<p>The proof of <code>threshold-best</code> as it is kept and checked. It splits all sequences into blocks, by the right output "
+        "(the label) and the last token (the query), and these by how often some tokens occur. In each, every other output is shown "
+        "harmless or covered by a term, which counts the sequences in which its harms add up to zero or more. "
+        f"Of {len(blocks)} blocks, {open_blocks} leave something unproven; a block that is missing is given up. "
+        "Choose a block, or click it in the map.</p>"
+        '<form class="controls" onsubmit="return false"><label>Block <select id="block"></select></label></form>'
+        '<div class="split"><figure><div id="blocks" class="plot tall" role="img" aria-label="What is left of each block, by label and '
+        'query; the list of blocks says the same"></div><figcaption>What each block leaves unproven, as a power of ten of all '
+        "sequences; pale: nothing</figcaption></figure>"
+        '<div id="block-details" class="panel" aria-live="polite"></div></div>'
     )
 
 
