@@ -28,7 +28,7 @@
     for (const entry of entries) {
       if (entry.isIntersecting && !drawn.has(entry.target)) {
         drawn.add(entry.target);
-        draw(entry.target, data.figures[entry.target.dataset.figure]);
+        draw(entry.target, data.figures[entry.target.dataset.figure]).then(linked);
       }
     }
   }, { rootMargin: "300px" });
@@ -36,6 +36,16 @@
   addEventListener("beforeprint", () => {
     document.querySelectorAll("[data-figure]").forEach((element) => draw(element, data.figures[element.dataset.figure]));
   });
+
+  // A point of a model leads to its row.
+  const rows = data.rows || {};
+  function linked(element) {
+    element.on("plotly_click", (event) => {
+      const row = rows[event.points[0].text] && document.getElementById(rows[event.points[0].text]);
+      if (row) row.scrollIntoView({ block: "center" });
+      if (row) row.focus({ preventScroll: true });
+    });
+  }
 
   const explorer = data.explorer && new Explorer(data.explorer);
   const ledger = data.ledger && new Ledger(data.ledger);
@@ -58,13 +68,14 @@
       const cells = found.blocks.flatMap((b, number) => b.queries.map((q) => ({ q, b, number })));
       const height = (b) => (b.left ? Math.log10(b.left) : null);
       const least = Math.min(...cells.map(({ b }) => height(b) ?? 0), -1);
+      const most = Math.max(...cells.map(({ b }) => height(b) ?? least), least);
       const data = [{
         type: "scatter", mode: "markers", x: cells.map(({ q }) => q), y: cells.map(({ b }) => b.label),
         customdata: cells.map(({ number }) => number), text: cells.map(({ b }) => `${name(b)}<br>${share(b.left)} of all left`),
         hovertemplate: "%{text}<extra></extra>",
         marker: {
-          symbol: "square", size: 5, color: cells.map(({ b }) => height(b) ?? least - 1), cmin: least - 1, cmax: 0, colorscale: "YlOrRd",
-          reversescale: false, colorbar: { thickness: 12, title: { text: "10^" } },
+          symbol: "square", size: 5, color: cells.map(({ b }) => height(b) ?? least - 1), cmin: least - 1, cmax: most, colorscale: "YlOrRd",
+          reversescale: true, colorbar: { thickness: 12, title: { text: "10^" } },
         },
       }, {
         type: "scatter", mode: "markers", x: chosen.queries, y: chosen.queries.map(() => chosen.label), hoverinfo: "skip", showlegend: false,
@@ -93,7 +104,7 @@
         refused: "<li>an output is neither covered nor harmless: all of it counts as failing</li>",
         counted: `<li>${rest} other output${rest === 1 ? "" : "s"} shown harmless</li>`,
       }[l.fate] || "";
-      const listed = l.listed ? `<li>${l.listed} sequences that the terms count were decided one by one: the model gets them right</li>` : "";
+      const listed = l.listed ? `<li>${l.listed} sequence${l.listed === 1 ? "" : "s"} that the terms count decided one by one, and taken off if right</li>` : "";
       const answer = ["the model gets it wrong", "the model gets it right", "not decided here"][l.answer < 0 ? 2 : l.answer];
       const hardest = l.hardest ? `<li>${l.answer === 0 ? "a failing input" : "hardest input"}: ${l.hardest.join(" ")} (${answer})</li>` : "";
       return `<h4>${when}</h4><ul><li>${share(l.mass)} of all sequences; left: ${share(l.left)}</li>${fate}${l.terms.map(term).join("")}${listed}${hardest}</ul>`;
