@@ -97,6 +97,18 @@ def test_the_explorer_reacts(browser, tmp_path, results):
     assert problems == []
 
 
+def test_the_ledger_is_shown_block_by_block(browser, tmp_path, results):
+    tab, problems = opened(browser, tmp_path, results[:1], viewport={"width": 1400, "height": 1000})
+    tab.locator("#block").focus()
+    first = tab.locator("#block-details").inner_text()
+    assert "label" in first and "of all sequences" in first
+    tab.keyboard.press("End")  # the last of the list, by keyboard alone
+    last = tab.locator("#block-details").inner_text()
+    assert last != first and "shown harmless" in last and "undefined" not in first + last
+    assert tab.locator("#blocks path.point").count() == sum(len(b["queries"]) for b in results[0].ledger["blocks"]) + 1
+    assert problems == []
+
+
 def test_everything_can_be_reached_with_the_keyboard(browser, tmp_path, results):
     tab, _ = opened(browser, tmp_path, results[:1])
     reached = set()
@@ -115,6 +127,9 @@ def test_many_models(browser, tmp_path, results, width, number):
     scroll_through(tab)
     assert faults_of_figures(tab) == []
     assert faults_of_width(tab) == []
+    assert problems == [] and tab.locator("tr:target").count() == 0
+    tab.locator("#worst a").first.click()
+    assert tab.locator("tr:target").count() == 1, "the link does not lead to the model"
     if number == 2:
         return
     assert problems == [] and "R²" in tab.locator("#ratio").inner_text() + tab.content()

@@ -57,12 +57,12 @@ def _worst(run: Verification, part: Part, q: int, harms: AbstractHarms) -> list[
         own = harms.of_leaf(leaf, automaton, masses)
         for term in leaf.terms:
             start, D = integers(own.harms(term), term.grid, False)
-            total, path = _heaviest(D, masses, automaton)
+            total, path = heaviest(D, masses, automaton)
             best = max(best, (start + total, path))
     return [int(subject.tokens[number]) for number in best[1]] if best[0] >= 0 else None
 
 
-def _heaviest(D: np.ndarray, masses: np.ndarray, automaton: Automaton) -> tuple[int, list[int]]:
+def heaviest(D: np.ndarray, masses: np.ndarray, automaton: Automaton) -> tuple[int, list[int]]:
     """The accepted sequence with mass whose integers add up to most."""
     k, n_states = len(D), len(automaton.following)
     ahead = np.where(automaton.accepting, 0, _NEVER)

@@ -105,6 +105,27 @@ class _Block:
     automaton: Automaton
 
 
+@dataclass(frozen=True)
+class CountedLeaf:
+    """What became of a leaf of a part, for some queries."""
+
+    leaf: Leaf | None
+    automaton: Automaton
+    masses: np.ndarray
+    mass: int
+    failing: int
+    """How much of the mass may fail."""
+    counted: tuple[int, ...] = ()
+    """How much of it each term counts."""
+    harms: tuple[np.ndarray, ...] = ()
+    """Of each term."""
+    covered: frozenset[int] = frozenset()
+    """Outputs that a term covers."""
+    refused: bool = False
+    """Whether an output is neither covered nor shown harmless: the leaf then proves nothing."""
+    operations: int = 0
+
+
 class Verification:
     """One ledger about one network."""
 
@@ -244,8 +265,13 @@ class Verification:
 
     def _failing_of(self, part: Part, subject: Subject, queries: np.ndarray, harms: AbstractHarms) -> tuple[int, int]:
         """The mass of some queries of a part that may fail, and operations."""
+        leaves = list(self.counted_leaves(part, subject, queries, harms))
+        return sum(leaf.failing for leaf in leaves), sum(leaf.operations for leaf in leaves)
+
+    def counted_leaves(self, part: Part, subject: Subject, queries: np.ndarray, harms: AbstractHarms) -> Iterator[CountedLeaf]:
+        """Leaf by leaf, how much of the mass of some queries of a part may fail."""
         masses = for_queries(subject, queries)
-        unit, total, operations = int(unit_exponents(masses).sum()), 0, 0
+        unit = int(unit_exponents(masses).sum())
         harmless_everywhere: set[int] = set()
         others = [o for o in range(self.weights.d_vocab_out) if o != part.label]
         if not _is_factored(part) and harms.shared:
@@ -253,23 +279,35 @@ class Verification:
         for leaf, automaton in self.leaves(part):
             everything = int(mass_up(masses, automaton)) << unit
             if leaf is None:
-                total += everything
+                yield CountedLeaf(leaf, automaton, masses, everything, everything)
                 continue
-            count, covered, counters = 0, set[int](), []
+            covered, counters, counted, operations = set[int](), list[tuple[np.ndarray, Grid]](), list[int](), 0
             own = harms.of_leaf(leaf, automaton, masses)
             for term in leaf.terms:
                 covered |= _covered(term, covered, others)
                 h = own.harms(term)
                 found, work = self._counted(h, term.grid, masses, automaton)
-                count, operations = count + found, operations + work
+                operations += work
+                counted.append(found)
                 counters.append((h, term.grid))
             rest = (o for o in others if o not in covered and o not in harmless_everywhere)
-            if not all(own.harmless(o, masses, automaton) for o in rest):
-                total += everything
-                continue
-            count -= self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.RIGHT)
-            total += min(count, everything)
-        return total, operations
+            refused = not all(own.harmless(o, masses, automaton) for o in rest)
+            failing = everything
+            if not refused:
+                listed = self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.RIGHT)
+                failing = min(sum(counted) - listed, everything)
+            yield CountedLeaf(
+                leaf,
+                automaton,
+                masses,
+                everything,
+                failing,
+                counted=tuple(counted),
+                harms=tuple(h for h, _ in counters),
+                covered=frozenset(covered),
+                refused=refused,
+                operations=operations,
+            )
 
     def right(self) -> list[int]:
         """Of each part above, how much may be right."""

@@ -32,6 +32,11 @@ def quantities(results: ModelResults) -> dict[str, float]:
     return dict(zip(QUANTITIES, values, strict=True))
 
 
+def proven_share(results: ModelResults) -> float:
+    """The best bound over the accuracy: how much of what a model gets right is proven."""
+    return 0.0 if results.best is None else results.normalised(results.best)
+
+
 def distribution_table(models: list[ModelResults]) -> list[dict[str, Any]]:
     """For each quantity: mean, standard deviation, least, quartiles, greatest, and the model nearest to the median."""
     table = [quantities(model) for model in models]

@@ -24,6 +24,8 @@ def escaped(text: object) -> str:
     return html.escape(printable(str(text)))
 
 
+_NO_SCRIPT = "<noscript><p>Figures need JavaScript; theorems and tables do not.</p></noscript>"
+
 Sections = list[tuple[str, str, str]]
 """Identifier, title and HTML of each section."""
 
@@ -42,7 +44,7 @@ def page(models: list[ModelResults], failures: Sequence[Failure] = ()) -> str:
         f'<meta name="generator" content="compactproofs {__version__}">'
         f"<title>compactproofs: {escaped(title)}</title><style>{_asset('report.css')}</style></head><body>"
         f'<a class="skip" href="#main">Skip to content</a><header><p class="brand">compactproofs</p><h1>{escaped(title)}</h1>'
-        f'<nav aria-label="Sections">{navigation}</nav></header><main id="main">{body}</main>'
+        f'<nav aria-label="Sections">{navigation}</nav></header><main id="main">{_NO_SCRIPT}{body}</main>'
         f'<script type="application/json" id="data">{_inline(data)}</script>'
         f"<script>{_plotly()}</script><script>{_asset('report.js')}</script>"
         "</body></html>"
@@ -65,6 +67,8 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
             ("explorer", "Proof explorer", _explorer(results)),
             ("losses-section", "What each strategy loses, and where", _losses(results)),
         ]
+    if results.ledger.get("blocks"):
+        sections.append(("ledger", "The proof, block by block", _ledger(results)))
     captions = {f"histogram-{name}": caption for name, (caption, _) in measured.items()}
     if ablations is not None:
         drawn["ablations"] = ablations
@@ -75,7 +79,7 @@ def _one_model(results: ModelResults) -> tuple[Sections, dict[str, Any]]:
         sections.append(("measurements", "Measurements", _measurements(results.statistics)))
     sections.append(("proofs", "All proofs", _proofs(results.proofs)))
     explorer = {**results.explorer, "n_ctx": results.sizes["n_ctx"]} if results.explorer else None
-    return sections, {"figures": drawn, "explorer": explorer}
+    return sections, {"figures": drawn, "explorer": explorer, "ledger": results.ledger or None}
 
 
 def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
@@ -89,24 +93,56 @@ def _many_models(models: list[ModelResults]) -> tuple[Sections, dict[str, Any]]:
     columns = ["quantity", "mean", "std", "min", "25 %", "median", "75 %", "max", "typical"]
     cells = [[row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in columns] for row in rows]
     grid = "".join(_plot(f"box-{i}", name) for i, name in enumerate(boxes))
-    listed = [
-        [m.name, "-" if m.accuracy is None else f"{m.true_accuracy:.6f}", "-" if m.best is None else m.best["label"], m.sha256[:16]]
-        for m in models
-    ]
+    ordered = sorted(models, key=distribution.proven_share)
+    listed = [_listed(model) for model in ordered]
+    numbers = {model.name: f"model-{number}" for number, model in enumerate(ordered)}
     return [
         (
             "distribution",
             "Distribution over models",
             _table(columns, cells, "Distributions over the models") + f'<div class="grid">{grid}</div>',
         ),
+        ("worst", "The worst models", _worst(ordered)),
         ("length", "Tightness against length", _lengths(models)),
         (
             "ratio",
             "Bounds and the singular ratio",
             _plot("singular-ratio", "Best bound of each attention error against the ratio", tall=True),
         ),
-        ("models", "Models", _table(["model", "accuracy", "best proof", "SHA-256"], listed, "Models")),
-    ], {"figures": drawn, "explorer": None}
+        ("models", "Models", _table(_LISTED, listed, "Models, those of which least is proven first", anchor="model")),
+    ], {"figures": drawn, "explorer": None, "ledger": None, "rows": numbers}
+
+
+_LISTED = ["model", "accuracy", "proven at least", "not proven", "best proof", "seconds", "SHA-256"]
+_WORST = 10
+
+
+def _listed(model: ModelResults) -> list[str]:
+    """What the list of models says about one."""
+    accuracy = "not measured" if model.accuracy is None else f"{model.true_accuracy:.6f}"
+    if model.best is None:
+        return [model.name, accuracy, "nothing", "-", "-", "-", model.sha256[:16]]
+    open_share = "-" if model.accuracy is None else f"{max(model.true_accuracy - model.best['lower'], 0.0):.2e}"
+    return [
+        model.name,
+        accuracy,
+        f"{model.best['lower']:.6f}",
+        open_share,
+        model.best["label"],
+        f"{model.best['seconds']:.2f}",
+        model.sha256[:16],
+    ]
+
+
+def _worst(ordered: list[ModelResults]) -> str:
+    """The models of which least is proven, with links to their rows."""
+    items = "".join(
+        f'<li><a href="#model-{number}">{escaped(model.name)}</a>: '
+        + ("nothing is proven" if model.best is None else f"{model.best['lower']:.6f} by {escaped(model.best['label'])}")
+        + "</li>"
+        for number, model in enumerate(ordered[:_WORST])
+    )
+    return f"<p>The best proof of each, over the accuracy of the model; the least first.</p><ol>{items}</ol>"
 
 
 def _lengths(models: list[ModelResults]) -> str:
@@ -210,6 +246,23 @@ def _explorer(results: ModelResults) -> str:
     )
 
 
+def _ledger(results: ModelResults) -> str:
+    blocks = results.ledger["blocks"]
+    open_blocks = sum(1 for block in blocks if block["left"])
+    return (
+        "<p>The proof of <code>threshold-best</code> as it is kept and checked. It splits all sequences into blocks, by the right output "
+        "(the label) and the last token (the query), and these by how often some tokens occur. In each, every other output is shown "
+        "harmless or covered by a term, which counts the sequences in which its harms add up to zero or more. "
+        f"Of {len(blocks)} blocks, {open_blocks} leave something unproven; a block that is missing is given up. "
+        "Choose a block, or click it in the map.</p>"
+        '<form class="controls" onsubmit="return false"><label>Block <select id="block"></select></label></form>'
+        '<div class="split"><figure><div id="blocks" class="plot tall" role="img" aria-label="What is left of each block, by label and '
+        'query; the list of blocks says the same"></div><figcaption>What each block leaves unproven, as a power of ten of all '
+        "sequences; pale: nothing</figcaption></figure>"
+        '<div id="block-details" class="panel" aria-live="polite"></div></div>'
+    )
+
+
 def _losses(results: ModelResults) -> str:
     lost = {label: sum(map(sum, found["lost"])) for label, found in results.explorer["strategies"].items()}
     everything = [label for label, loss in lost.items() if not loss]
@@ -268,21 +321,28 @@ def _proofs(proofs: list[dict[str, Any]]) -> str:
     return _table(columns, rows, "All proofs, the tightest first")
 
 
-def _table(columns: list[str], rows: list[list[str]], caption: str) -> str:
-    """A table; on narrow screens a row is a small card (styles alone: the roles say that it is still a table)."""
+def _table(columns: list[str], rows: list[list[str]], caption: str, *, anchor: str = "") -> str:
+    """A table, whose rows can be linked to if they have an anchor.
+
+    On narrow screens a row is a small card, by styles alone: the roles say that it is still a table.
+    """
     head = "".join(f'<th scope="col" role="columnheader">{escaped(c)}</th>' for c in columns)
     names = [escaped(column) for column in columns]
     body = "".join(
-        '<tr role="row">'
+        f'<tr role="row"{_anchored(anchor, number)}>'
         + "".join(f'<td role="cell" data-label="{name}">{escaped(cell)}</td>' for name, cell in zip(names, row, strict=True))
         + "</tr>"
-        for row in rows
+        for number, row in enumerate(rows)
     )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}">'
         f'<table role="table"><caption>{escaped(caption)}</caption><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
         f'<tbody role="rowgroup">{body}</tbody></table></div>'
     )
+
+
+def _anchored(anchor: str, number: int) -> str:
+    return f' id="{anchor}-{number}" tabindex="-1"' if anchor else ""
 
 
 def _plot(name: str, caption: str, *, tall: bool = False) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compactproofs.results.schema import EXPLORER, STATISTICS, TABLES
+from compactproofs.results.schema import EXPLORER, LEDGER, MECHANISM, STATISTICS, TABLES
 
 Right = Callable[[Any], bool]
 """Whether a value is of the kind that is expected."""
@@ -27,6 +27,10 @@ def _text(value: Any) -> bool:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and (isinstance(value, int) or math.isfinite(value))
+
+
+def _one_of(*words: str) -> Right:
+    return lambda value: isinstance(value, str) and value in words
 
 
 def _or_null(right: Right) -> Right:
@@ -68,6 +72,27 @@ _MECHANISM: dict[str, Right] = {
 }
 
 
+_TERM = _object({"kind": _text, "outputs": _list(_number), "number": _number, "counted": _number, "harmful": _list(_list(_number, 2))})
+_LEAF = _object(
+    {
+        "when": _list(_list(_number, 3)),
+        "fate": _one_of("given up", "refused", "counted"),
+        "terms": _list(_TERM),
+        **dict.fromkeys(("mass", "left", "covered", "listed"), _number),
+    },
+    hardest=_list(_number),
+    answer=_number,
+)
+_LEDGER: dict[str, Right] = {
+    "blocks": _list(
+        _object({"queries": _list(_number), "leaves": _list(_LEAF), **dict.fromkeys(("label", "mass", "left", "number"), _number)})
+    ),
+    "outputs": _number,
+}
+
+_OBJECTS = {EXPLORER: _EXPLORER, MECHANISM: _MECHANISM, LEDGER: _LEDGER}
+
+
 def faults_of_proof(row: Mapping[str, Any]) -> Iterator[str]:
     """Names of columns that cannot be shown: numbers that are none, parameters that are no object."""
     yield from (name for name in _NUMBERS if row[name] is not None and not _number(row[name]))
@@ -84,7 +109,7 @@ def faults_of_document(kind: str, data: Any, sizes: Mapping[str, int]) -> Iterat
     elif kind == TABLES:
         yield from (f"{kind}.{name}" for name, axes in _AXES.items() if not _is_table(data.get(name), [sizes[axis] for axis in axes]))
     elif data:
-        yield from (f"{kind}.{field}" for field in _wrong(data, _EXPLORER if kind == EXPLORER else _MECHANISM, {}))
+        yield from (f"{kind}.{field}" for field in _wrong(data, _OBJECTS.get(kind, {}), {}))
 
 
 def _is_table(value: Any, shape: list[int]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from compactproofs.errors import ResultsError
 from compactproofs.results.damage import faults_of_document, faults_of_proof
-from compactproofs.results.schema import EXPLORER, FAILED, MECHANISM, PROOF, RUN, STATISTICS, TABLES, Row
+from compactproofs.results.schema import EXPLORER, FAILED, LEDGER, MECHANISM, PROOF, RUN, STATISTICS, TABLES, Row
 from compactproofs.results.store import open_results
 from compactproofs.text import printable
 
@@ -46,6 +46,8 @@ class ModelResults:
     """Histograms and ablations."""
     explorer: dict[str, Any] = field(default_factory=dict)
     """Where strategies prove what; empty if the vocabulary is too large."""
+    ledger: dict[str, Any] = field(default_factory=dict)
+    """The blocks of the best threshold proof, to look at; empty if they were not kept."""
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     """EQKE, EQKP, EVOU, PVOU, EU in float32, for looking at; empty if they were not kept."""
 
@@ -145,6 +147,7 @@ def _model(rows: list[Row], documents: dict[str, str], *, several: bool, where: 
         statistics=parsed.get(STATISTICS, {}),
         mechanism=parsed.get(MECHANISM, {}),
         explorer=parsed.get(EXPLORER, {}),
+        ledger=parsed.get(LEDGER, {}),
         tables={name: np.array(table, dtype=np.float32) for name, table in parsed.get(TABLES, {}).items()},
     )
 

@@ -13,8 +13,8 @@ FORMAT = "compactproofs-results-4"
 PROOF = "proof"
 """The `kind` of a row about one strategy on one model, and of the failure of a model as a whole."""
 
-STATISTICS, MECHANISM, EXPLORER, TABLES = "statistics", "mechanism", "explorer", "tables"
-DOCUMENTS = (STATISTICS, MECHANISM, EXPLORER, TABLES)
+STATISTICS, MECHANISM, EXPLORER, TABLES, LEDGER = "statistics", "mechanism", "explorer", "tables", "ledger"
+DOCUMENTS = (STATISTICS, MECHANISM, EXPLORER, TABLES, LEDGER)
 """The `kind` of rows that hold something else about a model, as JSON in `data`."""
 
 RUN = "run"

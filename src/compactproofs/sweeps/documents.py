@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from compactproofs.errors import InfeasibleError, UnsupportedError
 from compactproofs.interpretation import interpret
+from compactproofs.interpretation.blocks import look_into
 from compactproofs.interpretation.explorer import EXPLORED, direct_tables, explore
 from compactproofs.model.kinds import Model
 from compactproofs.model.weights import Weights
-from compactproofs.results.schema import EXPLORER, MECHANISM, STATISTICS, TABLES
+from compactproofs.results.schema import EXPLORER, LEDGER, MECHANISM, STATISTICS, TABLES
 from compactproofs.strategies.base import Request
 from compactproofs.strategies.registry import strategy
 from compactproofs.strategies.shared import Shared
@@ -23,6 +25,9 @@ def documents(work: Work, weights: Model, shared: Shared) -> dict[str, tuple[Any
     """The documents that are asked for, each with the seconds it took; none of a network or a question that they are not about."""
     found: dict[str, tuple[Any, float]] = {}
     task = work.task_for(weights)
+    if LEDGER in work.documents:
+        started = time.perf_counter()
+        found[LEDGER] = _ledger(work, weights, shared), time.perf_counter() - started
     if not isinstance(weights, Weights) or task.sha256 != MaxOfK(task.n_ctx, task.d_vocab).sha256:
         return found
     if {STATISTICS, MECHANISM} & set(work.documents):
@@ -36,7 +41,17 @@ def documents(work: Work, weights: Model, shared: Shared) -> dict[str, tuple[Any
         found[EXPLORER] = explore(weights, [strategy(label) for label in EXPLORED], request), time.perf_counter() - started
     if TABLES in work.documents:
         found[TABLES] = {name: _rows(table) for name, table in direct_tables(weights).items()}, 0.0
-    return {name: found[name] for name in work.documents}
+    return {name: found[name] for name in work.documents if name in found}
+
+
+def _ledger(work: Work, weights: Model, shared: Shared) -> dict[str, Any]:
+    """The blocks of the best threshold proof; nothing if it cannot be had in time."""
+    request = Request(weights, work.task_for(weights), seconds=work.seconds, memory=shared)
+    try:
+        make_ledger = strategy("threshold-best").bound(request).make_ledger
+        return {} if make_ledger is None else look_into(make_ledger(), weights)
+    except (InfeasibleError, UnsupportedError):
+        return {}
 
 
 def _rows(table: np.ndarray) -> list[list[float]]:

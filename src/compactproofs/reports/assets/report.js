@@ -28,7 +28,7 @@
     for (const entry of entries) {
       if (entry.isIntersecting && !drawn.has(entry.target)) {
         drawn.add(entry.target);
-        draw(entry.target, data.figures[entry.target.dataset.figure]);
+        draw(entry.target, data.figures[entry.target.dataset.figure]).then(linked);
       }
     }
   }, { rootMargin: "300px" });
@@ -37,11 +37,96 @@
     document.querySelectorAll("[data-figure]").forEach((element) => draw(element, data.figures[element.dataset.figure]));
   });
 
+  // A point of a model leads to its row.
+  const rows = data.rows || {};
+  function linked(element) {
+    element.on("plotly_click", (event) => {
+      const row = rows[event.points[0].text] && document.getElementById(rows[event.points[0].text]);
+      if (row) row.scrollIntoView({ block: "center" });
+      if (row) row.focus({ preventScroll: true });
+    });
+  }
+
   const explorer = data.explorer && new Explorer(data.explorer);
+  const ledger = data.ledger && new Ledger(data.ledger);
   dark.addEventListener("change", () => {
+    if (ledger) ledger.show();
     drawn.forEach((element) => draw(element, data.figures[element.dataset.figure]));
     if (explorer) explorer.show();
   });
+
+  // The blocks of the best threshold proof. All that is written here is numbers and words of our own.
+  function Ledger(found) {
+    const [map, block, details] = ["blocks", "block", "block-details"].map((id) => document.getElementById(id));
+    const share = (x) => (x ? `${(100 * x).toPrecision(3)} %` : "nothing");
+    const some = (xs, number) => xs.join(", ") + (number > xs.length ? ` and ${number - xs.length} more` : "");
+    const name = (b) => `label ${b.label}, ${b.queries.length > 1 ? "queries" : "query"} ${some(b.queries.slice(0, 6), b.queries.length)}`;
+    found.blocks.forEach((b, number) => block.add(new Option(`${name(b)}: ${share(b.left)} left`, number)));
+
+    function drawMap() {
+      const chosen = found.blocks[+block.value];
+      const cells = found.blocks.flatMap((b, number) => b.queries.map((q) => ({ q, b, number })));
+      const height = (b) => (b.left ? Math.log10(b.left) : null);
+      const least = Math.min(...cells.map(({ b }) => height(b) ?? 0), -1);
+      const most = Math.max(...cells.map(({ b }) => height(b) ?? least), least);
+      const data = [{
+        type: "scatter", mode: "markers", x: cells.map(({ q }) => q), y: cells.map(({ b }) => b.label),
+        customdata: cells.map(({ number }) => number), text: cells.map(({ b }) => `${name(b)}<br>${share(b.left)} of all left`),
+        hovertemplate: "%{text}<extra></extra>",
+        marker: {
+          symbol: "square", size: 5, color: cells.map(({ b }) => height(b) ?? least - 1), cmin: least - 1, cmax: most, colorscale: "YlOrRd",
+          reversescale: true, colorbar: { thickness: 12, title: { text: "10^" } },
+        },
+      }, {
+        type: "scatter", mode: "markers", x: chosen.queries, y: chosen.queries.map(() => chosen.label), hoverinfo: "skip", showlegend: false,
+        marker: { symbol: "square-open", size: 12, color: "#0072b2", line: { width: 2 } },
+      }];
+      const layout = {
+        xaxis: { title: { text: "query: last token" } }, yaxis: { title: { text: "label: right output" } }, hovermode: "closest",
+        margin: { l: 60, r: 10, t: 36, b: 50 }, showlegend: false,
+      };
+      return Plotly.react(map, data, styled(layout), options);
+    }
+
+    function term(t) {
+      const about = t.kind === "factored" ? "every output" : `output${t.number > 1 ? "s" : ""} ${some(t.outputs, t.number)}`;
+      const harmful = t.harmful.map(([token, harm]) => `${token} (${harm})`).join(", ") || "none";
+      return `<li>${t.kind}, covers ${about}: counts ${share(t.counted)} of all; tokens that harm, the worst first: ${harmful}</li>`;
+    }
+
+    function leaf(l) {
+      const when = l.when.map(([token, copies, more]) => (
+        more ? `${token} occurs${copies > 1 ? ` at least ${copies} times` : ""}` : copies > 1 ? `${token} occurs fewer than ${copies} times` : `no ${token}`
+      )).join(", ") || "all its sequences";
+      const rest = found.outputs - 1 - l.covered;
+      const fate = {
+        "given up": "<li>given up: all of it counts as failing</li>",
+        refused: "<li>an output is neither covered nor harmless: all of it counts as failing</li>",
+        counted: `<li>${rest} other output${rest === 1 ? "" : "s"} shown harmless</li>`,
+      }[l.fate] || "";
+      const listed = l.listed ? `<li>${l.listed} sequence${l.listed === 1 ? "" : "s"} that the terms count decided one by one, and taken off if right</li>` : "";
+      const answer = ["the model gets it wrong", "the model gets it right", "not decided here"][l.answer < 0 ? 2 : l.answer];
+      const hardest = l.hardest ? `<li>${l.answer === 0 ? "a failing input" : "hardest input"}: ${l.hardest.join(" ")} (${answer})</li>` : "";
+      return `<h4>${when}</h4><ul><li>${share(l.mass)} of all sequences; left: ${share(l.left)}</li>${fate}${l.terms.map(term).join("")}${listed}${hardest}</ul>`;
+    }
+
+    this.show = () => {
+      const b = found.blocks[+block.value];
+      const hidden = b.number - b.leaves.length;
+      const more = hidden > 0 ? `<p>${hidden} classes that leave less are not shown.</p>` : "";
+      details.innerHTML = `<h3>${name(b)}</h3><p>${share(b.mass)} of all sequences, in ${b.number} class${b.number === 1 ? "" : "es"}; `
+        + `left: ${share(b.left)} of all.</p>${b.leaves.map(leaf).join("")}${more}`;
+      return drawMap();
+    };
+    block.addEventListener("change", this.show);
+    this.show();
+    map.on("plotly_click", (event) => {
+      const number = event.points[0].customdata;
+      if (number === undefined) return;
+      block.value = number;
+      this.show();
+    });
+  }
 
   function Explorer(found) {
     const [map, harm, details] = ["map", "harm", "details"].map((id) => document.getElementById(id));
