@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from compactproofs import checker
 from compactproofs.errors import CertificateError
 from compactproofs.model.files import write_atomically
 
@@ -55,7 +56,13 @@ class Certificate:
     def data(self) -> bytes:
         """The file: JSON in one line per top-level field."""
         lines = [f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}" for name, value in self.content.items()]
-        return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+        written = ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+        if len(written) > checker.MOST_BYTES:
+            raise CertificateError(
+                f"the certificate has {len(written)} bytes, and the checker reads at most {checker.MOST_BYTES}: a shorter proof has a "
+                "smaller one, such as that of threshold-cubic-pooled, or of threshold-best with fewer seconds"
+            )
+        return written
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file. It appears whole or not at all."""

@@ -71,6 +71,7 @@ FEWEST_FOR_A_BOX = 5
 
 def _points(values: list[float], names: list[str], quantity: str) -> Figure:
     shown = {"text": names, "hovertemplate": "%{text}<br>%{x:.8g}<extra></extra>", "marker": {"size": 6, "color": "#0072b2"}}
+    data: dict[str, Any]
     if len(values) < FEWEST_FOR_A_BOX:
         data = {"type": "scatter", "mode": "markers", "x": values, "y": [0] * len(values), **shown}
     else:

@@ -282,3 +282,11 @@ def test_the_checker_never_reads_what_it_does_not_need():
     content["producer"] = "somebody else"
     content["model"] = {**content["model"], "assumptions": ["anything"]}
     assert checker.check(Certificate(content).data, network(weights)).accepted
+
+
+def test_a_certificate_that_the_checker_would_not_read_is_refused(monkeypatch, tmp_path):
+    certificate = cp.prove(cp.zoo("max-of-4"), "threshold-cubic-pooled").certificate
+    monkeypatch.setattr("compactproofs.checker.MOST_BYTES", 1000)
+    with pytest.raises(CertificateError, match="the checker reads at most 1000"):
+        type(certificate)(certificate.content).save(tmp_path / "c.json")
+    assert not list(tmp_path.iterdir())
