@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from compactproofs.all_positions import over_positions
     from compactproofs.certificates import Certificate, check
     from compactproofs.checker import Verdict
     from compactproofs.errors import CompactProofsError
@@ -89,6 +90,7 @@ __all__ = [
     "margin_curve",
     "merge",
     "open_results",
+    "over_positions",
     "prove",
     "prove_many",
     "save",
@@ -142,6 +144,7 @@ _HOME = {
     "margin_curve": "compactproofs.margin_curves",
     "merge": "compactproofs.ledger.merge",
     "open_results": "compactproofs.results.store",
+    "over_positions": "compactproofs.all_positions",
     "prove": "compactproofs.proving",
     "prove_many": "compactproofs.proving",
     "save": "compactproofs.model.files",

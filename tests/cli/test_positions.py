@@ -31,6 +31,9 @@ def test_every_position_in_a_table(saved):
     exact = cp.prove(saved[0], "brute-force", task, position="every")
     whole = sum(proof.correct_at_least == proof.total for proof in exact)
     assert rows[3] == f"proven right on all inputs at {whole} of 3 positions"
+    together = cp.over_positions(exact)
+    least, most = (f"{float(share):.8f}"[:8] for share in (together.average_lower, together.all_right_lower))
+    assert rows[4].startswith(f"  on average over them at least {least}") and f"of them at once on at least {most}" in rows[4]
     assert "the answer read at position" in said.stdout and "each token t counted as t - 2:" in said.stdout
 
 
@@ -77,7 +80,7 @@ def test_short_proofs_at_every_position(saved):
         ("causal", ["--position", "0", "--prefix", "4"], "position 0 lies within the prefix"),
         ("causal", ["--position", "every", "--suffix", "4"], "with a suffix only the last position, 2, can be read"),
         ("causal", ["--task", "sign-of-sum:0.3"], "expected an integer or a half-integer"),
-        ("causal", ["--task", "sign-of-sums"], "known tasks: max, sign-of-sum[:offset]"),
+        ("causal", ["--task", "sign-of-sums"], "did you mean 'sign-of-sum'? known tasks: max, min,"),
     ],
 )
 def test_what_cannot_be(saved, words, message, name, tmp_path, monkeypatch):

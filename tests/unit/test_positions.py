@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -240,3 +241,51 @@ def test_many_strategies_at_every_position():
     assert [(proof.label, proof.position) for proof in found] == [(s.label, p) for s in strategies for p in range(3)]
     assert seen == [(n, 6) for n in range(1, 7)]
     assert [p.correct_at_least for p in found[:3]] == [p.correct_at_least for p in cp.prove(model, "cubic", position="every")]
+
+
+def right_everywhere(model, task):
+    """How many inputs of the whole model are answered right at every position."""
+    tokens = np.array(list(product(range(task.d_vocab), repeat=task.n_ctx)))
+    answers = at_all_positions(model, tokens).argmax(axis=2)
+    labels = np.stack([task.of_length(p + 1).automaton.label(tokens[:, : p + 1]) for p in range(task.n_ctx)], axis=1)
+    return int((answers == labels).all(axis=1).sum())
+
+
+@pytest.mark.parametrize("strategy", ["brute-force", "threshold-quartic"])
+@pytest.mark.parametrize("name", ["mostly right", "two heads, MLP", "plain"])
+def test_over_positions(name, strategy):
+    model = replace(MODELS[name](), causal=True)
+    task = task_for(model, "max")
+    proofs = cp.prove(model, strategy, task, position="every", upper=True)
+    found = cp.over_positions(proofs)
+    right = [right_at(model, task, p) for p in range(task.n_ctx)]
+    assert found.positions == task.n_ctx
+    assert found.average_lower <= Fraction(sum(right), task.n_ctx * task.total) <= found.average_upper
+    assert found.all_right_lower <= Fraction(right_everywhere(model, task), task.total) <= found.all_right_upper
+    if strategy == "brute-force":
+        assert found.average_lower == found.average_upper == Fraction(sum(right), task.n_ctx * task.total)
+        assert found.all_right_upper == Fraction(min(right), task.total)
+        assert found.all_right_lower == max(0, 1 - sum(1 - Fraction(count, task.total) for count in right))
+
+
+def test_over_positions_of_what_is_infeasible():
+    model = replace(tiny_block(0, "MLP"), causal=True)
+    first, *others = cp.prove(model, "brute-force", task_for(model, "max"), position="every", upper=True)
+    nothing = replace(first, status="infeasible", correct_at_least=first.correct_at_least, reason="took too long")
+    found = cp.over_positions([nothing, *others])
+    assert found.all_right_lower == 0 and found.average_lower < cp.over_positions([first, *others]).average_lower
+    assert found.all_right_upper == min(Fraction(proof.correct_at_most, proof.total) for proof in others)
+
+
+def test_over_positions_of_different_questions():
+    model = replace(tiny_block(0, "MLP"), causal=True)
+    every = cp.prove(model, "brute-force", task_for(model, "max"), position="every")
+    other = cp.prove(model, "brute-force", task_for(model, "sign-of-sum"), position="every")
+    for wrong in ([every[0], other[1]], [every[0], every[0]], [replace(every[0], sound=False), every[1]], []):
+        with pytest.raises(TaskError, match="expected .*proofs"):
+            cp.over_positions(wrong)
+    weighed = task_for(model, "max", distribution="product:2,1,1,1,0")
+    mixed = cp.prove(model, "brute-force", weighed, position="every")
+    assert mixed[0].total == every[0].total
+    with pytest.raises(TaskError, match="different tasks or distributions"):
+        cp.over_positions([mixed[0], every[1]])
