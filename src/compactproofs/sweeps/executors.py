@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from compactproofs.cores import available_cores
 from compactproofs.errors import MissingExtraError, SweepError
 from compactproofs.sweeps.threads import limit_threads, limited_children
 from compactproofs.version import __version__
-from compactproofs.workers import start_worker
+from compactproofs.workers import pool_of, start_worker
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -60,18 +59,9 @@ class LocalPool(AbstractWorkers):
 
     @contextmanager
     def open(self) -> Iterator[Executor]:
-        """A pool of spawned processes: nothing of this process's threads and locks is copied into them."""
-        workers = self.workers or available_cores()
-        with limited_children():
-            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker)
-            try:
-                yield pool
-            except BaseException:
-                for process in list((pool._processes or {}).values()):
-                    process.terminate()
-                raise
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+        """A pool of processes."""
+        with limited_children(), pool_of(self.workers or available_cores(), _start_worker) as pool:
+            yield pool
 
 
 @dataclass(frozen=True)

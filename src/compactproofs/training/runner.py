@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing.sharedctypes import Synchronized
@@ -21,7 +21,7 @@ from compactproofs.tasks import AbstractTask, LabellingAutomaton
 from compactproofs.training.models import model_of
 from compactproofs.training.recipe import Recipe, library_task
 from compactproofs.version import __version__
-from compactproofs.workers import start_worker
+from compactproofs.workers import pool_of, start_worker
 
 if TYPE_CHECKING:
     from compactproofs.training.batched import TrainedTensors
@@ -153,11 +153,9 @@ def _train_groups(
     what = f"training {together} x {recipe.name} at a time"
     require_memory(together * recipe.training_bytes, what, "use fewer workers, fewer seeds at a time, or smaller sizes")
     total = len(seeds) * recipe.steps
-    context = multiprocessing.get_context("spawn")
-    counter = context.Value("q", 0)
-    pool = ProcessPoolExecutor(min(workers, len(groups)), context, _start_worker, (counter,))
-    pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, job, group) for group in groups}
-    try:
+    counter = multiprocessing.get_context("spawn").Value("q", 0)
+    with pool_of(min(workers, len(groups)), _start_worker, counter) as pool:
+        pending: set[Future[tuple[list[TrainedTensors], float]]] = {pool.submit(_train_one, job, group) for group in groups}
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
             if progress is not None:
@@ -165,12 +163,6 @@ def _train_groups(
             for future in done:
                 group, seconds = future.result()
                 yield from ((trained, seconds / len(group)) for trained in group)
-    except BaseException:  # nobody waits for what is half trained
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 _counter: Synchronized[int] | None = None
