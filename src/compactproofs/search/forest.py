@@ -120,9 +120,16 @@ class Forest:
         for label in self.subjects:
             queries = [q for q, total in enumerate(self.question.totals_by_last(label)) if total]
             groups = np.array_split(queries, min(len(queries) if pools is None else pools, len(queries))) if queries else []
-            found += [(label, tuple(group.tolist())) for group in groups]
+            found += [(label, same) for group in groups for same in self._by_margin(label, group)]
         weight = {label: sum(self.question.totals_by_last(label)) for label in self.subjects}
         return sorted(found, key=lambda pair: (-weight[pair[0]], pair[0], -self.mass(pair), pair[1]))
+
+    def _by_margin(self, label: int, queries: np.ndarray) -> list[tuple[int, ...]]:
+        """Queries that share a margin: others have no harms in common."""
+        if self.question.margin is None:
+            return [tuple(queries.tolist())]
+        margins = self.question.margin[self.subjects[label].tokens[queries], label]
+        return [tuple(queries[margins == margin].tolist()) for margin in dict.fromkeys(margins.tolist())]
 
     def mass(self, pair: Pair) -> int:
         """Of all its sequences."""

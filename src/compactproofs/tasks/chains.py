@@ -189,7 +189,7 @@ class Chained(AbstractTask):
         >>> one, three = Fraction(1), Fraction(3)
         >>> task = Chained(MaxOfK(n_ctx=3, d_vocab=2), Chain((one, one), ((three, one), (one, one))))
         >>> task.d_vocab, task.total, task.automaton.label_masses(task.masses.tolist())[0]
-        (3, 32, 9)
+        (4, 32, 9)
     """
 
     inner: AbstractTask

@@ -85,7 +85,7 @@ def test_the_title_says_what_a_token_counts_as(offset, words):
 def test_errors_list_what_is_known(spec, words):
     with pytest.raises(TaskError) as error:
         task_for(random_weights(0), spec)
-    assert words in str(error.value) and "known tasks: max, sign-of-sum[:offset]" in str(error.value)
+    assert words in str(error.value) and "known tasks: max, min, first" in str(error.value)
 
 
 def test_what_no_offset_or_size_can_be():
