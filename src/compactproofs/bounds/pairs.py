@@ -62,6 +62,13 @@ def known(x: float) -> float:
 @no_type_check
 def pair_of(evaluation: Any, tokens: Any, label: int, query: int) -> Any:
     """The terms for a query token and a label, tokens numbered as given."""
+    return pair_for(evaluation, tokens, label, query, np.arange(evaluation.EVOU.shape[2]))
+
+
+@kernel
+@no_type_check
+def pair_for(evaluation: Any, tokens: Any, label: int, query: int, outputs: Any) -> Any:
+    """The same with the terms of some outputs alone. Those of others are arbitrary numbers, and must not be asked for."""
     k = evaluation.PVOU.shape[0]
     n = tokens.shape[0]
     sheets, _, n_out = evaluation.EVOU.shape
@@ -73,7 +80,7 @@ def pair_of(evaluation: Any, tokens: Any, label: int, query: int) -> Any:
     tau = evaluation.margin[query, label]
     EVOU, PVOU, EU = evaluation.EVOU, evaluation.PVOU, evaluation.EU
     d = np.empty(n)
-    for o in range(n_out):
+    for o in outputs:
         for i in range(k):
             if i < sheets:
                 for j in range(n):
@@ -84,6 +91,104 @@ def pair_of(evaluation: Any, tokens: Any, label: int, query: int) -> Any:
             for j in range(n):
                 row[j] = a[j] * (d[j] + rest)
     return Pair(G, A, label, evaluation.tolerance, evaluation.floor)
+
+
+@kernel
+@no_type_check
+def token_kinds(automaton: Any) -> Any:
+    """Numbers of the tokens such that those with the same number move every state alike."""
+    following = automaton.following
+    n_states, n = following.shape
+    kinds, firsts = np.empty(n, np.int64), np.empty(n, np.int64)
+    found = 0
+    for j in range(n):
+        kinds[j] = found
+        for c in range(found):
+            same = True
+            for s in range(n_states):
+                if following[s, j] != following[s, firsts[c]]:
+                    same = False
+                    break
+            if same:
+                kinds[j] = c
+                break
+        if kinds[j] == found:
+            firsts[found] = j
+            found += 1
+    return kinds
+
+
+@kernel
+@no_type_check
+def rivals(evaluation: Any, subject: Any, masses: Any, query: int) -> Any:
+    """Outputs that may reach the label on some accepted sequence with a mass: those that `walk_upper` does not rule out, all at once.
+
+    Every sum is the same as there, number by number: adding one number rounds monotonically, so the largest of some sums is the sum with
+    the largest. What takes the time are loops over outputs, which lie side by side.
+
+    Guarantee: the label beats every output that is not here, on every accepted sequence.
+    Cost: a product, four additions and two comparisons per output, position and token.
+    """
+    tokens, label, automaton = subject.tokens, subject.label, subject.automaton
+    following, accepting, first = automaton
+    n_states = following.shape[0]
+    k, n = masses.shape
+    sheets, _, n_out = evaluation.EVOU.shape
+    EVOU, PVOU, EU, attention = evaluation.EVOU, evaluation.PVOU, evaluation.EU, evaluation.attention
+    tau, tolerance, floor = evaluation.margin[query, label], evaluation.tolerance, evaluation.floor
+    kinds = token_kinds(automaton)
+    n_kinds = kinds.max() + 1 if n > 0 else 0
+    best, new = np.empty((n_states, n_out)), np.empty((n_states, n_out))
+    best[first] = 0.0
+    reached = np.zeros(n_states, np.bool_)
+    reached[first] = True
+    largest, rest = np.empty((n_kinds, n_out)), np.empty(n_out)
+    for i in range(k):
+        for o in range(n_out):
+            rest[o] = (PVOU[i, o] - PVOU[i, label]) + ((EU[query, o] - EU[query, label]) + tau)
+        occurs, example = np.zeros(n_kinds, np.bool_), np.zeros(n_kinds, np.int64)
+        for j in range(n):
+            if masses[i, j] <= 0:
+                continue
+            values = EVOU[min(i, sheets - 1), tokens[j]]
+            own, a = values[label], attention[query, i, tokens[j]]
+            spare = tolerance * a + floor
+            row = largest[kinds[j]]
+            if not occurs[kinds[j]]:
+                occurs[kinds[j]], example[kinds[j]] = True, j
+                row[:] = -np.inf
+            for o in range(n_out):
+                y = a * ((values[o] - own) + rest[o]) + spare
+                row[o] = row[o] if y <= row[o] else (y if y > row[o] else np.inf)
+        after = np.zeros(n_states, np.bool_)
+        for c in range(n_kinds):
+            if not occurs[c]:
+                continue
+            row = largest[c]
+            for s in range(n_states):
+                z = following[s, example[c]]
+                if z < 0 or not reached[s]:
+                    continue
+                before, sums = best[s], new[z]
+                if not after[z]:
+                    after[z] = True
+                    sums[:] = -np.inf
+                for o in range(n_out):
+                    x = before[o] + row[o]
+                    sums[o] = sums[o] if x <= sums[o] else (x if x > sums[o] else np.inf)
+        best, new = new, best
+        reached = after
+    found = np.empty(n_out, np.int64)
+    m = 0
+    for o in range(n_out):
+        top = -np.inf
+        for s in range(n_states):
+            if accepting[s] and reached[s]:
+                top = max(top, best[s, o])
+        if o != label and not top < 0.0:
+            found[m] = o
+            m += 1
+    return found[:m]
 
 
 @kernel

@@ -7,13 +7,13 @@ from typing import Any, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import harmful_outputs, joint_harms, pair_of
+from compactproofs.bounds.pairs import joint_harms, pair_for, rivals
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.count_up import mass_up, unit_exponents
 from compactproofs.counting.subject import for_queries
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, natural_unit, occurring
-from compactproofs.search.pairs import ONE, last_token, other_outputs
+from compactproofs.search.pairs import ONE, last_token
 
 
 @kernel
@@ -25,13 +25,13 @@ def count_outputs(evaluation: Any, subject: Any, q: int, steps: int, counts: Any
     Cost: a walk for each output, and a count for each that a walk does not rule out.
     """
     masses = last_token(subject.masses, q)
-    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
+    outputs = rivals(evaluation, subject, masses, subject.tokens[q])
+    pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], outputs)
     leaf = Leaf(masses, subject.automaton, subject.usual, subject.usual)
     seen = occurring(leaf)
     written = np.empty(3 + masses.shape[0], np.int64)
     everything = mass_up(masses, subject.automaton)
     counts[:] = 0
-    outputs = harmful_outputs(pair, other_outputs(pair), masses, subject.automaton)
     for x in range(outputs.shape[0]):
         h = joint_harms(pair, outputs[x : x + 1], ONE)
         unit = natural_unit(pair.G[outputs[x]], seen, subject.usual, subject.usual)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_of, spoiler_harms, walk_operations
+from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_for, rivals, spoiler_harms, walk_operations
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import ascending, mass_up
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
@@ -279,7 +279,7 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
         put(below, 1)
         put(below, walking)
         put_joint(below, outputs, weights, tried, work)
-    if best == 0 or not (tries.apart or tries.upper):
+    if best == 0 or (tries.joint and best <= tries.small) or not (tries.apart or tries.upper):
         put(above, -1)
         return best, everything
 
@@ -329,11 +329,10 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, b
     for number in range(queries.shape[0]):
         q = queries[number]
         masses = last_token(subject.masses, q)
-        pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-        wrong = other_outputs(pair)
-        candidates = harmful_outputs(pair, wrong, masses, subject.automaton)
-        walks = walk_operations(masses, subject.automaton) * wrong.shape[0]
-        order = wrong[:0]
+        candidates = rivals(evaluation, subject, masses, subject.tokens[q])
+        pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], candidates)
+        walks = walk_operations(masses, subject.automaton) * (pair.G.shape[0] - 1)
+        order = candidates[:0]
         failing = right = ANY
         lower, upper = below[number], above[number]
         for turn in range(2):
@@ -383,7 +382,7 @@ class Place(NamedTuple):
 def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any, records: Any) -> Any:
     """`bound_leaf` for a place: (failing, right, doubt, token to split by); terms go to the records."""
     masses = last_token(subject.masses, q)
-    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
+    pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], place.candidates)
     begin(records[0])
     begin(records[1])
     told = np.empty(TOLD, np.int64)
@@ -396,8 +395,7 @@ def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any,
 @no_type_check
 def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
     """Outputs that may reach the label on some sequence that ends in the query."""
-    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    return harmful_outputs(pair, other_outputs(pair), last_token(subject.masses, q), subject.automaton)
+    return rivals(evaluation, subject, last_token(subject.masses, q), subject.tokens[q])
 
 
 @kernel

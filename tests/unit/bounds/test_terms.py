@@ -126,6 +126,37 @@ def test_walk_drops_outputs_that_cannot_win_and_no_others():
             assert (o in kept) == (largest > -1e-9) == (not terms.harmless(o, masses, subject.automaton)), (label, query, o)
 
 
+@pytest.mark.parametrize("kind", ["max", "minimum", "parity", "first", "mostly zero"])
+def test_rivals_are_what_walks_leave_and_their_terms_the_same_numbers(kind):
+    """For every query and label, with fixed and forbidden tokens, large and tiny weights, margins, and tables that say nothing."""
+    rng = np.random.default_rng(sum(map(ord, kind)))
+    for scale in (1e-160, 0.3, 1.0, 3.0, 40.0):
+        weights = random_weights(int(rng.integers(99)), n_ctx=3, d_vocab=4, d_vocab_out=6, scale=scale)
+        task = MaxOfK(3, 4) if kind == "max" else Named(kind, 3, 4)
+        masses = rng.integers(0, 3, size=(3, 4))
+        masses[:, 0] = 1
+        question = Question(task, masses)
+        known = prepare(weights, rng.choice([-1.0, 0.0, 0.5], size=(4, 6)))
+        for evaluation in (known, known._replace(tolerance=np.inf, floor=np.inf)):
+            for label in task.labels:
+                subject = subject_of(question, label)
+                others = np.array([o for o in range(6) if o != label])
+                for query, token in enumerate(subject.tokens.tolist()):
+                    masses = for_queries(subject, np.array([query]))
+                    whole = pairs.pair_of(evaluation, subject.tokens, label, token)
+                    found = pairs.rivals(evaluation, subject, masses, token)
+                    assert found.tolist() == pairs.harmful_outputs(whole, others, masses, subject.automaton).tolist()
+                    some = pairs.pair_for(evaluation, subject.tokens, label, token, found)
+                    assert np.array_equal(some.G[found], whole.G[found]) and np.array_equal(some.A, whole.A)
+
+
+def test_kinds_of_tokens_move_every_state_alike():
+    for kind in ("minimum", "parity", "first"):
+        automaton = subject_of(Question(Named(kind, 3, 4)), Named(kind, 3, 4).labels[0]).automaton
+        kinds, columns = pairs.token_kinds(automaton).tolist(), automaton.following.T.tolist()
+        assert all((kinds[a] == kinds[b]) == (columns[a] == columns[b]) for a in range(len(kinds)) for b in range(len(kinds)))
+
+
 @pytest.mark.parametrize("kind", ["minimum", "parity", "first", "mostly zero"])
 def test_walk_operations_are_what_the_array_code_executes(kind):
     question = Question(Named(kind, 3, 4))

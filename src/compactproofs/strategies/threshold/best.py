@@ -82,7 +82,7 @@ def usual_seconds(weights: Model) -> float:
 
 def glance(weights: Model) -> Effort:
     """How to look at every pair for the first time. Short sequences are decided one by one next: a finer grid leaves fewer in doubt."""
-    return Effort(400 if weights.n_ctx <= 5 else 25, upper=True)
+    return Effort(400 if weights.n_ctx <= 5 else 25, upper=True, ignore=0.0 if weights.n_ctx <= 5 else 1e-7)
 
 
 def _grow(request: Request, engine: Engine, budget: Budget) -> None:
