@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -10,6 +10,7 @@ from compactproofs.strategies.base import Bound
 from compactproofs.tasks.margin import in_words
 
 
+@runtime_checkable
 class Stated(Protocol):
     """What a sentence needs to know of a question."""
 

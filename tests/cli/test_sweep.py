@@ -112,7 +112,8 @@ def test_ctrl_c_leaves_whole_parts_only(many_models, tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) == 130
         assert psutil.wait_procs(children, timeout=PATIENCE)[1] == []
-    assert errors.read_text() == f"interrupted; finished models are kept in {out}, the same command goes on\n"
+    last = errors.read_text().splitlines()[-1]  # a slow machine has time for lines of progress before it
+    assert last == f"interrupted; finished models are kept in {out}, the same command goes on"
     assert 1 <= len(parts(out)) < MANY and len(list(out.iterdir())) == len(parts(out))
     assert len(rows(out)) == len(LABELS) * len(parts(out))
 
