@@ -35,6 +35,7 @@ import numpy as np
 from compare_blocks import singly
 
 import compactproofs as cp
+from compactproofs.model.kinds import as_network
 from compactproofs.model.network import Network, Norm, NormKind
 
 D_VOCAB, N_CTX = 16, 4
@@ -415,7 +416,7 @@ def compare(path: Path, seconds: float, inputs: list[str], lirpa: Any) -> Iterat
     exact = cp.accuracy(model, seconds=None)
     yield {"method": "brute force", "lower": exact.interval[0], "upper": exact.interval[1], "seconds": exact.seconds, "note": "exact"}
     for kind in inputs if lirpa is not None else []:
-        found = search(Crown(lirpa, model, kind), seconds)
+        found = search(Crown(lirpa, as_network(model), kind), seconds)
         yield {
             "method": f"CROWN, {kind}",
             "lower": (found.by_blocks + found.singly) / found.total,
