@@ -123,7 +123,12 @@ def main() -> None:
             safe += not of.rivals(of.sequences[(of.sequences[:, 0] == label) & (others <= max(label - gap, 0)).all(axis=1)])
         rows.append({"gap": gap, "squares": len(chosen), "decided": decided, "safe": safe, "answers": dict(answers)})
         print(rows[-1], f"{processor_seconds():.0f} s", flush=True)
-    result = {"limit": options.seconds, "seconds": round(processor_seconds(), 1), "wall": round(time.perf_counter() - began, 1), "rows": rows}
+    result = {
+        "limit": options.seconds,
+        "seconds": round(processor_seconds(), 1),
+        "wall": round(time.perf_counter() - began, 1),
+        "rows": rows,
+    }
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -1,6 +1,6 @@
 """Brute force, sampling and proofs of bundled models, side by side, in processor seconds.
 
-    python benchmarks/compare_methods.py     # writes docs/explanation/methods.json; then python benchmarks/picture_pages.py
+python benchmarks/compare_methods.py     # writes docs/explanation/methods.json; then python benchmarks/picture_pages.py
 """
 
 from __future__ import annotations

@@ -123,7 +123,16 @@ def search(bound: Bound, tables: Tables, weights: cp.Weights, seconds: float) ->
             curve.append((looked, certified))
             next_mark = int(next_mark * 1.25)
     curve.append((looked, certified))
-    return {"blocks": looked, "first": first, "uncut": uncut, "certified": certified, "total": total, "finished": not queue, "seconds": round(time.process_time() - started, 1), "curve": curve}
+    return {
+        "blocks": looked,
+        "first": first,
+        "uncut": uncut,
+        "certified": certified,
+        "total": total,
+        "finished": not queue,
+        "seconds": round(time.process_time() - started, 1),
+        "curve": curve,
+    }
 
 
 def main() -> None:
@@ -133,10 +142,19 @@ def main() -> None:
     options = parser.parse_args()
     weights = cp.zoo(MODEL)
     tables = Tables(weights)
-    found = {"model": MODEL, "one_box_per_label": by_label(tables, weights), "ways": {name: search(bound, tables, weights, options.seconds) for name, bound in WAYS.items()}}
+    found = {
+        "model": MODEL,
+        "one_box_per_label": by_label(tables, weights),
+        "ways": {name: search(bound, tables, weights, options.seconds) for name, bound in WAYS.items()},
+    }
     print("one box for each label:", found["one_box_per_label"])
     for name, each in found["ways"].items():
-        print(name, {key: value for key, value in each.items() if key != "curve"}, each["certified"] / each["total"], each["uncut"] / each["total"])
+        print(
+            name,
+            {key: value for key, value in each.items() if key != "curve"},
+            each["certified"] / each["total"],
+            each["uncut"] / each["total"],
+        )
     write_atomically(OUT, (json.dumps(found) + "\n").encode())
 
 

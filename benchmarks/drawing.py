@@ -122,6 +122,12 @@ def _png(levels: np.ndarray, palette: bytes) -> bytes:
     raw = b"".join(b"\0" + row.tobytes() for row in levels)
     assert len(raw) < 1 << 16
     stored = b"\x78\x01\x01" + struct.pack("<HH", len(raw), len(raw) ^ 0xFFFF) + raw + struct.pack(">I", zlib.adler32(raw))
-    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)), (b"PLTE", palette), (b"tRNS", b"\0"), (b"IDAT", stored), (b"IEND", b"")]
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        (b"PLTE", palette),
+        (b"tRNS", b"\0"),
+        (b"IDAT", stored),
+        (b"IEND", b""),
+    ]
     packed = (struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks)
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)

@@ -101,7 +101,9 @@ def left(name: str) -> dict[str, object]:
             question.label_automaton(label).tokens.tolist(), question.totals_by_last(label), proven[label], strict=True
         )
     ]
-    terms = {(part.label, query) for part in proof.ledger.lower for query in part.queries if any(leaf and leaf.terms for leaf in part.leaves)}
+    terms = {
+        (part.label, query) for part in proof.ledger.lower for query in part.queries if any(leaf and leaf.terms for leaf in part.leaves)
+    }
     return {
         "model": name,
         "d_vocab": model.d_vocab,

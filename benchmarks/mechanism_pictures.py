@@ -94,7 +94,9 @@ def attention_table(tables: Circuits[np.ndarray]) -> str:
     """Scores of tokens for every query, each row less its largest."""
     scores = tables.EQKE - tables.EQKE.max(axis=1, keepdims=True)
     said = "64 by 64 table, queries downwards and key tokens across. Every row is dark at the left and grows bright to the right: larger tokens are attended to more, whatever the query."
-    return _table(scores, (-60.0, 0.0), AMOUNTS, ("Attention: EQKE", said, "key token", "query token", ["-60", "-40", "-20", "0, the most"]))
+    return _table(
+        scores, (-60.0, 0.0), AMOUNTS, ("Attention: EQKE", said, "key token", "query token", ["-60", "-40", "-20", "0, the most"])
+    )
 
 
 def value_table(tables: Circuits[np.ndarray]) -> str:
@@ -104,9 +106,7 @@ def value_table(tables: Circuits[np.ndarray]) -> str:
     return _table(values, (-40.0, 40.0), SIGNS, ("Values: EVOU", said, "output", "token attended to", ["-40", "-20", "0", "20", "+40"]))
 
 
-def _table(
-    values: np.ndarray, limits: tuple[float, float], colours: tuple[str, ...], words: tuple[str, str, str, str, list[str]]
-) -> str:
+def _table(values: np.ndarray, limits: tuple[float, float], colours: tuple[str, ...], words: tuple[str, str, str, str, list[str]]) -> str:
     title, said, across, down, meaning = words
     box = Box(58, 34, 272, 272)
     parts = [
@@ -152,7 +152,10 @@ def one_sequence(of: Square, sequence: tuple[int, ...]) -> str:
         text(180, y + 4, f"sum: {'negative, the label wins' if wins else 'not negative, the label does not win'}", "strong"),
         text(400, y + 4, f"{total:+.2f}", "strong"),
     ]
-    said = "; ".join(f"token {t}: {100 * s:.0f} % of attention times {b:+.1f} is {p:+.2f}" for t, s, b, p in zip(sequence, shares, brackets, parts_of_sum, strict=True))
+    said = "; ".join(
+        f"token {t}: {100 * s:.0f} % of attention times {b:+.1f} is {p:+.2f}"
+        for t, s, b, p in zip(sequence, shares, brackets, parts_of_sum, strict=True)
+    )
     return svg((480, y + 24), title, f"{said}. Sum {total:+.2f}.", parts)
 
 
@@ -274,7 +277,10 @@ def split_picture() -> str:
         ]
     halves = sum(row[3] for row in rows[1:])
     title = f"A split: {rows[0][3]} may fail, then {halves}; in truth {rows[0][4]} do"
-    said = "; ".join(f"{name}: {size} sequences, {len(rivals)} outputs can win, counted {counted}, failing {failing}" for name, size, rivals, counted, failing in rows)
+    said = "; ".join(
+        f"{name}: {size} sequences, {len(rivals)} outputs can win, counted {counted}, failing {failing}"
+        for name, size, rivals, counted, failing in rows
+    )
     return svg((560, 240), title, said + ".", [text(280, 16, title, "strong"), *parts])
 
 
@@ -305,6 +311,9 @@ def left_picture(left: dict) -> str:
     ]
     for row, (name, (_, _, colour)) in enumerate(zip(names, KINDS, strict=True)):
         y = box.y + box.height + 54 + 20 * row
-        parts += [f'<rect class="frame" style="fill:{colour}" x="60" y="{y - 7:g}" width="14" height="14"/>', text(82, y, name, "small left")]
+        parts += [
+            f'<rect class="frame" style="fill:{colour}" x="60" y="{y - 7:g}" width="14" height="14"/>',
+            text(82, y, name, "small left"),
+        ]
     size = (400, box.y + box.height + 54 + 20 * len(names))
     return svg(size, "What is left", ". ".join(names) + ". Failures are at small labels and along the diagonal.", parts)
