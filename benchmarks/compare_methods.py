@@ -16,7 +16,7 @@ from compactproofs.model.files import write_atomically
 OUT = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "methods.json"
 MODELS = {"max-of-4": 10.0, "max-of-10": 30.0, "max-of-20": 30.0}
 """With the seconds that `threshold-best` may take."""
-_TRIED = 20_000
+_TRIED = 500_000
 
 
 def measured(name: str, seconds: float) -> list[dict[str, object]]:

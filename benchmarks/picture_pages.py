@@ -66,7 +66,7 @@ def failing_picture(row: dict) -> str:
     shares = [int(failing) / int(of) for failing, of in zip(row["failing"], row["of"], strict=True)]
     left, top, width, height, decades = 58, 26, 320, 110, 6
     step = width / len(shares)
-    parts = [text(left + width / 2, 11, f"{row['model']}: at most this part of each label fails", "strong")]
+    parts = [text(left + width / 2, 11, "at most this part of a label fails", "strong")]
     for power in range(0, decades + 1, 2):
         y = top + height * power / decades
         parts += [line([(left, y), (left + width, y)]), text(left - 5, y, "1" if power == 0 else f"1e-{power}", "small right")]
@@ -143,7 +143,7 @@ def softmax_picture(found: dict) -> str:
     total = next(iter(found["ways"].values()))["total"]
 
     def place(blocks: int, certified: int) -> tuple[float, float]:
-        return left + width * (math.log10(max(blocks, 100)) - 2) / (len(powers) + 0.3 - 1), top + height * (1 - certified / total)
+        return left + width * (math.log10(max(blocks, 100)) - 2) / (len(powers) - 0.5), top + height * (1 - certified / total)
 
     parts = [text(left + width / 2, 11, "Certified inputs of max-of-4, after so many blocks", "strong")]
     for quarter in range(5):
@@ -197,8 +197,8 @@ def methods_table(rows: list[dict]) -> list[str]:
     lines = ["| model | method | states | interval | width | processor s |", "|---|---|---|---|---|---|"]
     for r in rows:
         if r["interval"] is None:
-            years = re.search(r"take about (.*?) on", r["what"])
-            lines.append(f"| `{r['model']}` | {r['method']} | not run: {years[1] if years else 'too long'} on two cores | | | |")
+            inputs = re.search(r"over (\d+\^\d+)", r["what"])
+            lines.append(f"| `{r['model']}` | {r['method']} | not run: {inputs[1] if inputs else 'too many'} inputs | | | |")
             continue
         low, high = r["interval"]
         sampled, method = r["method"] == "sampling", f"`{r['method']}`" if r["method"].startswith("threshold") else r["method"]
