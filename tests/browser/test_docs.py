@@ -1,4 +1,4 @@
-"""The documentation in a real browser: no page is wider than the window, formulas are drawn, tables have headers, nothing is missing; search finds."""
+"""The documentation in a real browser: pages fit the window, formulas are drawn, tables have headers, nothing is missing, search finds."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Figures and tables of the pages that explain, and of the gallery, are what the package and the committed measurements say, and that is true."""
+"""Figures and tables of the pages that explain, and of the gallery, are what package and measurements say, and that is true."""
 
 import base64
 import importlib.util
@@ -47,7 +47,9 @@ def test_every_figure_and_table_is_as_it_would_be_written_today(pages, written):
     for path, text in written.items():
         assert (pages.ROOT / path).read_text(encoding="utf-8") == text, f"{path}: python benchmarks/picture_pages.py"
     for folder in (pages.PICTURES, pages.GALLERY):
-        assert {p.name for p in (pages.ROOT / folder).glob("*.svg")} == {p.name for p in written if p.parent == folder and p.suffix == ".svg"}
+        assert {p.name for p in (pages.ROOT / folder).glob("*.svg")} == {
+            p.name for p in written if p.parent == folder and p.suffix == ".svg"
+        }
 
 
 def test_figures_are_small_have_titles_and_work_in_the_dark(written):
