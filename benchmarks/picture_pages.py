@@ -130,7 +130,8 @@ def _accuracy(row: dict) -> str:
 def _uncertified(row: dict) -> str:
     if row["accepted"]:
         return ""
-    return " There is no certificate: " + row["reason"].rstrip(".").replace("|", "\\|") + "."
+    said = "There is no certificate" if row["accepted"] is None else "The checker refuses the certificate"
+    return f" {said}: " + row["reason"].rstrip(".").replace("|", "\\|") + "."
 
 
 # --- softmax ---
