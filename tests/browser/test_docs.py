@@ -1,10 +1,13 @@
-"""The documentation in a real browser: no page is wider than the window, formulas are drawn, tables have headers, nothing is missing."""
+"""The documentation in a real browser: pages fit the window, formulas are drawn, tables have headers, nothing is missing, search finds."""
 
 import os
 import shutil
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -59,3 +62,35 @@ def test_every_page(site, width):
                 wrong[str(page.relative_to(site))] = found
         browser.close()
     assert not wrong, "\n".join(f"{page}: {found}" for page, found in wrong.items())
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Tells nobody what is asked for."""
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def address(site):
+    """Search asks for its index, which a browser does not read from a file."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("words", "page"), [("how softmax is treated", "explanation/softmax/"), ("Marabou", "explanation/compared-with/")])
+def test_search_finds_a_page_and_leads_there(address, words, page):
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+        tab.goto(address)
+        tab.locator("[data-md-component=search-query]").fill(words)
+        found = tab.locator(f".md-search-result__link[href*='{page}']").first
+        found.wait_for()
+        found.click()
+        tab.wait_for_url(f"{address}{page}**")
+        assert tab.locator("h1").count() == 1
+        browser.close()

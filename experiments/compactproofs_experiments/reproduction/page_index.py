@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from compactproofs.results.models import Failure
 from compactproofs.results.schema import FAILED
@@ -23,8 +24,8 @@ _LINKS = """- [Agreement](agreement.md): where we agree with the published resul
 - Data: [`store/results.parquet`](store/results.parquet), the result store; [`summary.csv`](summary.csv), every strategy."""
 
 
-def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: str) -> str:
-    """The whole page; timings by name of the configuration."""
+def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: str, figures: Sequence[Path] = ()) -> str:
+    """The whole page; timings by name of the configuration. It opens with the first figure of lengths and bounds, if there is one."""
     configurations = [a.configuration for a in found]
     versions = listed(sorted({v for c in configurations for v in c.versions})) or "an unknown version"
     columns = [
@@ -41,6 +42,7 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
     return joined(
         [
             "# The published experiment, repeated",
+            *_opening(figures, configurations),
             paragraph("""
                 Models of max-of-K were trained from scratch. The strategies of "Compact Proofs of Model Performance via Mechanistic
                 Interpretability", as published and repaired, and those of this package were run on each of them. Regenerate everything
@@ -60,6 +62,17 @@ def index_page(found: Sequence[Agreement], timings: dict[str, Timing], command: 
             soundness_section(found),
         ]
     )
+
+
+def _opening(figures: Sequence[Path], configurations: Sequence[Configuration]) -> list[str]:
+    """The figure of the first configuration that has one, and what it shows."""
+    titles = {f"{c.name}-pareto.svg": c for c in configurations}
+    for path in figures:
+        if (c := titles.get(path.name)) is not None:
+            models = f"{count(len(c.models), 'model')} of {c.title}"
+            said = f"Each mark is a strategy on {models}: how long its proofs are, and how much they prove."
+            return [f"![How long proofs are and how much they prove]({path.name})", f"{said} [The figures]({c.name}.md)."]
+    return []
 
 
 def _overview(a: Agreement) -> list[str]:

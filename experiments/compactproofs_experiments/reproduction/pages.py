@@ -38,8 +38,10 @@ def write_pages(results: Path, into: Path, *, command: str) -> list[Path]:
     into.mkdir(parents=True, exist_ok=True)
     found = [agreement(configuration) for configuration in configurations]
     figures = {c.name: save_figures(c, into) for c in configurations}
+    drawn = [path for paths in figures.values() for path in paths]
+    times = {c.name: timing(c, recorded.get(c.name, {})) for c in configurations}
     pages = {
-        "index.md": index_page(found, {c.name: timing(c, recorded.get(c.name, {})) for c in configurations}, command),
+        "index.md": index_page(found, times, command, drawn),
         **{f"{a.configuration.name}.md": configuration_page(a, figures[a.configuration.name]) for a in found},
         "models.md": models_page(statistics, configurations),
         "comparison.md": comparison_page(found),
@@ -48,7 +50,6 @@ def write_pages(results: Path, into: Path, *, command: str) -> list[Path]:
     for name, text in pages.items():
         (into / name).write_text(text, encoding="utf-8")
     write_summary(configurations, into / "summary.csv")
-    drawn = [path for paths in figures.values() for path in paths]
     return [*(into / name for name in pages), *drawn, into / "summary.csv"]
 
 
