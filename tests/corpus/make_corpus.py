@@ -380,7 +380,8 @@ def reject_lists(valid, reject):
     listed = part["tree"]["listed"]
     uncounted = next(list(x) for x in right if list(x) not in listed)
     reject("listed-twice", base, (f"{leaf}.listed", [listed[0], *listed]), reason="is listed twice")
-    reject("listed-not-counted", base, (f"{leaf}.listed", [*listed, uncounted]), reason="is listed, but was not counted")
+    more = ("claim.correct_at_least", lambda x: str(int(x) + 1))
+    reject("listed-not-counted", base, (f"{leaf}.listed", [*listed, uncounted]), more, reason="less than the")
     reject("listed-not-right", base, (f"{leaf}.listed", [*listed, list(wrong[0])]), reason="is not certainly right")
     reject("listed-of-another-label", base, (f"{leaf}.listed.0", [0, 0, q]), reason="is listed, but not of this leaf")
     reject("listed-with-an-unknown-token", base, (f"{leaf}.listed.0", [9, m, q]), reason="is listed, but not of this leaf")
@@ -395,7 +396,8 @@ def reject_lists(valid, reject):
     listed, spoiler = part["tree"]["listed"], part["tree"]["terms"][0]
     uncounted = next(list(x) for x in wrong if list(x) not in listed)
     reject("listed-twice-above", base, (f"{above}.listed", [listed[0], *listed]), reason="is listed twice")
-    reject("listed-not-counted-above", base, (f"{above}.listed", [*listed, uncounted]), reason="is listed, but was not counted")
+    fewer = ("claim.correct_at_most", lambda x: str(int(x) - 1))
+    reject("listed-not-counted-above", base, (f"{above}.listed", [*listed, uncounted]), fewer, reason="more than the")
     reject("listed-not-wrong", base, (f"{above}.listed", [*listed, list(right[0])]), reason="is not certainly wrong")
     reject("listed-of-another-label-above", base, (f"{above}.listed.0", [0, 0, q]), reason="is listed, but not of this leaf")
     reject("spoiler-is-the-label", base, (f"{above}.terms.0.spoiler", m), reason="the label cannot spoil")
