@@ -170,7 +170,7 @@ Proof.
   rewrite (nth_indep _ e (g d)) by (rewrite map_length; exact Hi). rewrite map_nth. exact H.
 Qed.
 Lemma pick_seq k i : (i < k)%nat -> pick 0%nat (seq 0 k) i = i.
-Proof. intros Hi. destruct k as [|[|n]]; [lia|cbn; lia|]. apply (seq_nth (S (S n)) 0 i 0%nat) || exact (seq_nth 0 0%nat Hi). Qed.
+Proof. intros Hi. destruct k as [|[|n]]; [lia|cbn; lia|]. exact (seq_nth 0 0%nat Hi). Qed.
 Lemma cms_map k (g : mat -> mat) S f h : cms k S f -> (forall i M, cm M (f i) -> cm (g M) (h i)) -> cms k (map g S) h.
 Proof. intros H Hg i Hi. apply (pick_map (fun M => cm M (h i)) g []); [apply cm_nil|]. apply Hg, H, Hi. Qed.
 

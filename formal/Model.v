@@ -75,7 +75,8 @@ Proof.
 Qed.
 End Form.
 
-(** * Norms of a vector, with a gain and a bias. LayerNorm subtracts the mean, RMSNorm does not. *)
+(** * Norms of a vector, with a gain and a bias. LayerNorm subtracts the mean, RMSNorm does not. (A quotient by zero is zero in Coq. It can only
+    come up if [eps] is not positive, and the checker's enclosures prove nothing then.) *)
 Definition mean (d : nat) (x : nat -> R) := rsum d x / INR d.
 Definition centred (d : nat) (x : nat -> R) (j : nat) := x j - mean d x.
 Definition rms_norm (d : nat) (eps : R) (gain bias x : nat -> R) (j : nat) := gain j * (x j / sqrt (mean d (fun j => x j * x j) + eps)) + bias j.

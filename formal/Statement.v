@@ -1,11 +1,12 @@
 (** What a theorem says: networks from weights, tasks, right answers and their mass. To read a theorem of a certificate one has to read this
-    file, [Model.v] up to [Model.transformer] without the proofs, and [Words.words] and [Words.mass]. *)
+    file; of [Model.v] the section [Head], [readout], the norms, and the section [Transformer] up to [attends]; and [Words.words] and
+    [Words.mass]. *)
 From Coq Require Import Reals Lra Lia List ZArith Bool Arith.
 From CompactProofs Require Import Words Threshold Model.
 Import ListNotations.
 Local Open Scope R_scope.
 
-(** * Networks: weights are integers over a power of two *)
+(** * Networks: weights are integers over a power of two; powers below 0 count as 0 *)
 Record tensor := { entries : list (list Z); bits : Z }.
 Definition unit_of (s : Z) := / IZR (2 ^ Z.max 0 s).
 Lemma unit_pos s : 0 < unit_of s.
@@ -13,7 +14,8 @@ Proof. apply Rinv_0_lt_compat, IZR_lt. pose proof (Z.pow_pos_nonneg 2 (Z.max 0 s
 Definition value (W : tensor) (i j : nat) : R := IZR (nth j (nth i (entries W) []) 0%Z) * unit_of (bits W).
 Record number := Number { units : Z; places : Z }.   (* units / 2^places *)
 Definition real (x : number) : R := IZR (units x) * unit_of (places x).
-(** What stands before attention, and between the stream and the unembedding. Gains and biases are one row each, here and below. *)
+(** What stands before attention, and between the stream and the unembedding. Gains and biases are one row each, here and below. Biases of the
+    network stand behind W_Q, W_K, W_V, W_O and W_U. *)
 Inductive norm := Unchanged | LayerNorm (eps : number) (gain bias : tensor) | RMSNorm (eps : number) (gain bias : tensor).
 Record network := { n_model : nat; n_head : nat; n_ctx : nat; n_out : nat; over : positive; under : positive;   (* scores / sqrt (over / under) *)
   first_norm : norm; last_norm : norm; W_E : tensor; W_pos : tensor; W_Q : tensor; W_K : tensor; W_V : tensor; W_O : tensor; W_U : tensor;
@@ -62,7 +64,8 @@ Qed.
 (** Every sequence has mass 1. *)
 Definition uniform (v k : nat) : list (list Z) := repeat (repeat 1%Z v) k.
 
-(** * Right answers: the label's logit is larger than every other by more than a margin, which is zero unless one is asked for *)
+(** * Right answers: there is an output with the number of the label, and its logit is larger than every other by more than a margin, which is
+    zero unless one is asked for *)
 Definition no_margin : number := Number 0 0.
 Section Right.
 Variables (N : network) (v : nat) (T : task) (Ms : list (list Z)) (margin : number).
