@@ -16,12 +16,12 @@ from command import inside, run
 from compactproofs import checker
 from compactproofs.certificates import coq
 from compactproofs.certificates.checking import as_written, network
-from compactproofs.tasks import task_for
 from compactproofs.model.biases import BIASES
 from compactproofs.model.config import Told
 from compactproofs.model.files import from_tensors
 from compactproofs.model.kinds import as_network
 from compactproofs.model.network import Norm
+from compactproofs.tasks import task_for
 from models import adversarial_models, mostly_right
 from tasks import KINDS, Named
 
@@ -205,7 +205,7 @@ def test_a_model_with_some_biases(names):
     model, _, _ = biased(names)
     proof = cp.prove(model, "threshold-best", upper=True)
     assert proof.correct_at_least == proof.correct_at_most
-    verdict = coq.check_coq(proof.certificate.data, network(model), as_written(model))
+    verdict = coq.run(coq.translate(json.loads(proof.certificate.data), as_written(model)), axioms=False)
     assert verdict.accepted, verdict.message
 
 
@@ -227,7 +227,7 @@ def test_norms_before_attention_and_at_the_end(kind, final):
     model = normed(kind, final=final)
     for strategy in ("threshold-best", "threshold-cubic-pooled"):
         proof = cp.prove(model, strategy, upper="own")
-        verdict = coq.check_coq(proof.certificate.data, network(model))
+        verdict = coq.run(coq.translate(json.loads(proof.certificate.data), network(model)), axioms=False)
         assert verdict.accepted, (strategy, verdict.message)
     certificate, read = json.loads(cp.prove(model, "threshold-best", upper=True).certificate.data), network(model)
     assert certificate["claim"]["correct_at_least"] == certificate["claim"]["correct_at_most"]
@@ -247,7 +247,7 @@ def test_margins(margin):
     weights = mostly_right(2, v=5, k=4, noise=1.2)
     for strategy in ("threshold-best", "threshold-cubic-pooled"):
         proof = cp.prove(weights, strategy, upper="own", margin=margin)
-        verdict = coq.check_coq(proof.certificate.data, network(weights))
+        verdict = coq.run(coq.translate(json.loads(proof.certificate.data), network(weights)), axioms=False)
         assert verdict.accepted, verdict.message
         assert ("(Number 1 2)" if margin == "0.25" else "(Number (-1) 1)") in verdict.theorem
     proof = cp.prove(weights, "threshold-best", upper=True, margin=margin)

@@ -215,7 +215,7 @@ def _require_known(network: checker.Network) -> None:
 def _network(network: checker.Network) -> Iterator[str]:
     """The definitions of a network: its tensors as they are, zeros for those that it does not have."""
     sizes, raw = network.sizes(), network.tensors
-    v, k, d, h, out = (sizes[axis] for axis in ("d_vocab", "n_ctx", "d_model", "d_head", "d_vocab_out"))
+    k, d, h, out = (sizes[axis] for axis in ("n_ctx", "d_model", "d_head", "d_vocab_out"))
     absent = {name: f"zeros {size}" for name, size in zip(TENSORS[-5:], (h, h, h, d, out), strict=True)}
     absent["W_pos"] = f"{{| entries := repeat (repeat 0%Z {d}) {k}; bits := 0 |}}"
     for name in TENSORS:

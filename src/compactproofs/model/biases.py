@@ -59,7 +59,7 @@ def with_biases(tensors: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray
         biases = {f"b_{x}": tensors[f"W_{x}"][d] for x in "QKVU"} | ({"b_O": tensors["W_E"][0, d + 1 :]} if kept else {})
         again, _ = without_biases(narrow, biases)
         if all(np.array_equal(again[name], tensors[name]) for name in tensors):
-            return narrow, biases
+            return narrow, {name: bias for name, bias in biases.items() if np.any(bias)}
     return None
 
 
