@@ -13,7 +13,7 @@ import sys
 import time
 
 import compactproofs as cp
-from compactproofs.certificates.checking import network
+from compactproofs.certificates.checking import as_written, network
 from compactproofs.certificates.coq import check_coq
 
 ROWS = (
@@ -41,7 +41,7 @@ def main(rows: list[str]) -> int:
         started = time.process_time()
         accepted &= cp.check(certificate, weights).accepted
         python, before = time.process_time() - started, of_children()
-        proved = check_coq(certificate.data, network(weights))
+        proved = check_coq(certificate.data, network(weights), as_written(weights))
         accepted &= proved.accepted
         most = "-" if certificate.correct_at_most is None else f"{certificate.correct_at_most / certificate.total:.8f}"
         verdict = f"{of_children() - before:.1f}" if proved.accepted else f"rejected: {proved.message[-200:]}"

@@ -29,26 +29,27 @@ Record group := { g_label : nat; g_map : list image; g_dfa : dfa; g_relative : o
 Definition is_pool (p : part) : bool := match shape p with Pool _ => true | _ => false end.
 
 Section Check.
-Variables (N : network) (v : nat) (T : task) (Ms : list (list Z)) (centre mu : tensor).
+Variables (N : network) (v : nat) (T : task) (Ms : list (list Z)) (margin : number) (centre mu : tensor).
 Local Notation k := (n_ctx N). Local Notation out := (n_out N). Local Notation rA := (rA N centre). Local Notation rB := (rB N centre mu).
 Definition own_masks (A : dfa) (Q : list nat) : list (list bool) := heavies (masks_of v k A Q) Ms.
 (** What a side of a certificate bounds in each part: what fails (below), or what is right (above). *)
-Definition bad (below : bool) (m : nat) (x : list nat) : bool := if below then negb (winsb rA rB out m x) else winsb rA rB out m x.
-Record shared := { s_r : vec; s_p : vec; s_s : vec; s_att : mat; s_pos : mat; s_E : mat; s_P : mat }.
+Definition good (m : nat) (x : list nat) : bool := Nat.ltb m out && winsb rA rB (real margin) out m x.
+Definition bad (below : bool) (m : nat) (x : list nat) : bool := if below then negb (good m x) else good m x.
+Record shared := { s_r : list vec; s_p : vec; s_s : vec; s_att : list mat; s_pos : mat; s_E : list mat; s_P : mat }.
 Definition share (D : ready) (g : group) : shared :=
   let t := d_tables D in let w := g_weights g in let m := g_label g in let pools := existsb is_pool (g_parts g) in let pairs := negb (forallb is_pool (g_parts g)) in
-  {| s_r := if pools then brackets out m w (t_EVOU t) else []; s_p := if pools then brackets out m w (t_PVOU t) else []; s_s := if pools then brackets out m w (t_EU t) else [];
-     s_att := if pools then map (own_attention (g_relative g)) (d_attention D) else []; s_pos := d_places D;
-     s_E := if pairs then less_column m (d_EVOU_columns D) else []; s_P := if pairs then less_column m (d_PVOU_columns D) else [] |}.
+  {| s_r := if pools then map (brackets out m w None) (t_EVOU t) else []; s_p := if pools then brackets out m w None (t_PVOU t) else []; s_s := if pools then brackets out m w (less_own margin) (t_EU t) else [];
+     s_att := if pools then own_attention (g_relative g) (d_attention D) else []; s_pos := d_places D;
+     s_E := if pairs then map (less_column m) (d_EVOU_columns D) else []; s_P := if pairs then less_column m (d_PVOU_columns D) else [] |}.
 Definition part_bad (below : bool) (D : ready) (m : nat) (S : shared) (A : dfa) (p : part) : option Z :=
   let masks := own_masks A (queries p) in
   match shape p, below with
   | Pool t, true => in_tree Ms masks (pool_leaf Ms masks (pooled N v (s_r S) (s_p S) (s_s S) (s_att S) (s_pos S) (queries p))) A t
   | Lower t, true => match queries p with
-      | [q] => let P := make_pair N D (s_E S) (s_P S) m q in let gs := gains N m P masks in in_tree Ms masks (lower_leaf N Ms m q P masks gs) A t
+      | [q] => let P := make_pair N margin D (s_E S) (s_P S) m q in let gs := gains N m P masks in in_tree Ms masks (lower_leaf N Ms m q P masks gs) A t
       | _ => None end
   | Upper t, false => match queries p with
-      | [q] => let P := make_pair N D (s_E S) (s_P S) m q in in_tree Ms masks (upper_leaf N Ms m q P masks) A t
+      | [q] => let P := make_pair N margin D (s_E S) (s_P S) m q in in_tree Ms masks (upper_leaf N Ms m q P masks) A t
       | _ => None end
   | _, _ => None
   end.
@@ -62,20 +63,55 @@ Proof.
   assert (existsb (Nat.eqb a) l = true) by (apply existsb_exists; exists a; split; [exact Hin|apply Nat.eqb_refl]). congruence.
 Qed.
 Definition group_fine (g : group) : bool :=
-  merges (g_map g) (task_dfa T (g_label g)) (g_dfa g) && closed (g_dfa g) && Nat.leb (length (live (g_dfa g))) v &&
+  Nat.ltb (g_label g) out && merges (g_map g) (task_dfa T (g_label g)) (g_dfa g) && closed (g_dfa g) && Nat.leb (length (live (g_dfa g))) v &&
   forallb (Z.ltb 0) (g_weights g) && different (flat_map queries (g_parts g)).
 Definition groups_fine (groups : list group) : bool := different (map g_label groups) && forallb group_fine groups.
-Definition question_fine : bool := complete v T && nonneg Ms && Nat.eqb (length Ms) k && Nat.ltb 0 k.
+(** A norm at the end keeps the order of logits if it adds nothing to single outputs; margins are then another question. *)
+Definition readable : bool :=
+  match last_norm N with
+  | Unchanged => true
+  | LayerNorm eps _ bias | RMSNorm eps _ bias => (units margin =? 0)%Z && (0 <=? units eps)%Z && forallb (Z.eqb 0) (nth 0 (entries bias) []) &&
+      let b := nth 0 (entries (b_U N)) [] in forallb (fun o => nth o b 0 =? nth 0 b 0)%Z (seq 0 out)
+  end.
+Definition question_fine : bool := readable && complete v T && nonneg Ms && Nat.eqb (length Ms) k && Nat.ltb 0 k.
 Definition total : Z := fold_right (fun M a => (zsum (fun t => nth t M 0%Z) (seq 0 v) * a)%Z) 1%Z Ms.
 Definition check (at_least : Z) (at_most : option Z) (lower upper : list group) : bool :=
   question_fine && groups_fine lower && groups_fine upper &&
   let D := prepare N centre mu in (at_least <=? zsum (group_sum true D) lower)%Z && match at_most with Some n => (total <=? n + zsum (group_sum false D) upper)%Z | None => true end.
 
-Lemma rightb_is x : x <> [] -> rightb N T x = winsb rA rB out (label_of T x) x.
+Lemma form_is x o : x <> [] -> readout (n_model N) (rU N) (rbU N) (stream_of N x) o = logit rA rB x o.
 Proof.
-  intros Hx. unfold rightb, winsb.
-  assert (E : forall o, logits N x o = logit rA rB x o) by (intros o; apply (additive_form _ _ _ _ _ _ _ _ _ _ _ (value centre 0) (value mu 0) x o Hx)).
-  induction (seq 0 out) as [|o l IH]; [reflexivity|]. cbn [forallb]. rewrite IH, !E. reflexivity.
+  intros Hx. apply (additive_form _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ (rU N) (rbU N) (rcarrier N centre) (rplace N centre) (value mu 0) x); [|exact Hx]. intros i t j _. apply parts.
+Qed.
+Lemma readout_ext d W b b' x x' o : (forall j, x j = x' j) -> b o = b' o -> readout d W b x o = readout d W b' x' o.
+Proof. intros H E. unfold readout. rewrite E. f_equal. apply rsum_ext. intros j. rewrite H. reflexivity. Qed.
+Lemma order_is x o m : readable = true -> x <> [] -> o < out -> m < out -> ((logits N x o + real margin < logits N x m)%R <-> (logit rA rB x o + real margin < logit rA rB x m)%R).
+Proof.
+  intros HR Hx Ho Hm. rewrite <- !form_is by exact Hx. unfold logits. unfold rU, rbU, readable in *. set (y := stream_of N x). clearbody y.
+  assert (Same : forall bias : tensor, forallb (Z.eqb 0) (nth 0 (entries bias) []) = true -> forall j, value bias 0 j = 0%R).
+  { intros bias H j. unfold value. rewrite forallb_forall in H. destruct (nth_in_or_default j (nth 0 (entries bias) []) 0%Z) as [Hin| ->]; [|ring]. apply H, Z.eqb_eq in Hin. rewrite <- Hin. ring. }
+  assert (Equal : forallb (fun o => nth o (nth 0 (entries (b_U N)) []) 0 =? nth 0 (nth 0 (entries (b_U N)) []) 0)%Z (seq 0 out) = true -> forall o, o < out -> value (b_U N) 0 o = value (b_U N) 0 0).
+  { intros H u Hu. rewrite forallb_forall in H. specialize (H u ltac:(apply in_seq; lia)). apply Z.eqb_eq in H. unfold value. rewrite H. reflexivity. }
+  destruct (last_norm N) as [|eps gain bias|eps gain bias]; [reflexivity| |];
+    (apply andb_prop in HR; destruct HR as [HR H4]; apply andb_prop in HR; destruct HR as [HR H3]; apply andb_prop in HR; destruct HR as [H1 H2]; apply Z.eqb_eq in H1; apply Z.leb_le in H2;
+     assert (He : (0 <= real eps)%R) by (unfold real; apply Rmult_le_pos; [apply IZR_le, H2|left; apply unit_pos]);
+     replace (real margin) with 0%R by (unfold real; rewrite H1; ring); rewrite !Rplus_0_r).
+  - assert (E : forall u, u < out -> readout (n_model N) (value (W_U N)) (value (b_U N) 0) (normed (n_model N) (LayerNorm eps gain bias) y) u =
+      readout (n_model N) (value (W_U N)) (fun _ => value (b_U N) 0 0) (layer_norm (n_model N) (real eps) (value gain 0) (fun _ => 0%R) y) u).
+    { intros u Hu. apply readout_ext; [|apply Equal; assumption]. intros j. cbn [normed]. unfold layer_norm, rms_norm. rewrite (Same bias H3). reflexivity. }
+    rewrite !E by assumption. apply (layer_order (n_model N) (real eps) (value gain 0) (value (W_U N)) (value (b_U N) 0 0) y o m He).
+  - assert (E : forall u, u < out -> readout (n_model N) (value (W_U N)) (value (b_U N) 0) (normed (n_model N) (RMSNorm eps gain bias) y) u =
+      readout (n_model N) (value (W_U N)) (fun _ => value (b_U N) 0 0) (rms_norm (n_model N) (real eps) (value gain 0) (fun _ => 0%R) y) u).
+    { intros u Hu. apply readout_ext; [|apply Equal; assumption]. intros j. cbn [normed]. unfold rms_norm. rewrite (Same bias H3). reflexivity. }
+    rewrite !E by assumption. apply (rms_order (n_model N) (real eps) (value gain 0) (value (W_U N)) (value (b_U N) 0 0) y o m He).
+Qed.
+Lemma rightb_is x : readable = true -> x <> [] -> rightb N T margin x = good (label_of T x) x.
+Proof.
+  intros HR Hx. unfold rightb, good, winsb. destruct (Nat.ltb_spec (label_of T x) out) as [Hm|Hm]; [|reflexivity]. cbn [andb].
+  assert (H : forall l, (forall o, In o l -> o < out) -> forallb (fun o => Nat.eqb o (label_of T x) || if Rlt_dec (logits N x o + real margin) (logits N x (label_of T x)) then true else false) l =
+    forallb (fun o => Nat.eqb o (label_of T x) || if Rlt_dec (logit rA rB x o + real margin) (logit rA rB x (label_of T x)) then true else false) l); [|apply H; intros o Ho; apply in_seq in Ho; lia].
+  induction l as [|o l IH]; intros Hl; [reflexivity|]. cbn [forallb]. rewrite IH by (intros; apply Hl; right; assumption). f_equal. f_equal.
+  pose proof (order_is x o _ HR Hx (Hl o (or_introl eq_refl)) Hm) as Q. destruct (Rlt_dec _ _) as [P1|P1]; destruct (Rlt_dec _ _) as [P2|P2]; try reflexivity; exfalso; tauto.
 Qed.
 Lemma queries_once q ps : NoDup (flat_map queries ps) -> (zsum (fun p => one (existsb (Nat.eqb q) (queries p))) ps <= 1)%Z.
 Proof.
@@ -104,56 +140,55 @@ Proof.
 Qed.
 Lemma own_short A Q : length (live A) <= v -> forallb (fun b => Nat.leb (length b) v) (own_masks A Q) = true.
 Proof. intros H. apply heavies_short, masks_short, H. Qed.
-Lemma part_bad_ok below D g p n : question_fine = true -> ready_ok N centre mu D -> closed (g_dfa g) = true -> length (live (g_dfa g)) <= v -> (forall o, (0 < weight (g_weights g) o)%R) -> In p (g_parts g) ->
+Lemma part_bad_ok below D g p n : question_fine = true -> ready_ok N centre mu D -> g_label g < out -> closed (g_dfa g) = true -> length (live (g_dfa g)) <= v -> (forall o, (0 < weight (g_weights g) o)%R) -> In p (g_parts g) ->
   part_bad below D (g_label g) (share D g) (g_dfa g) p = Some n ->
   (integral v Ms (fun x => one ((accepts (g_dfa g) x && fits (own_masks (g_dfa g) (queries p)) x) && bad below (g_label g) x)) <= n)%Z.
 Proof.
-  unfold question_fine. intros Hq HD HA Hlive Hw Hp H. apply andb_prop in Hq. destruct Hq as [Hq H4]. apply andb_prop in Hq. destruct Hq as [Hq H3]. apply andb_prop in Hq. destruct Hq as [_ H2]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
+  unfold question_fine. intros Hq HD Hm HA Hlive Hw Hp H. apply andb_prop in Hq. destruct Hq as [Hq H4]. apply andb_prop in Hq. destruct Hq as [Hq H3]. apply andb_prop in Hq. destruct Hq as [_ H2]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
   assert (Hlen : length (own_masks (g_dfa g) (queries p)) = length Ms) by (apply heavies_length; rewrite masks_length by exact H4; symmetry; exact H3). pose proof (own_short (g_dfa g) (queries p) Hlive) as Hv.
   assert (Fit : forall x, fits (own_masks (g_dfa g) (queries p)) x = true -> fits (masks_of v k (g_dfa g) (queries p)) x = true).
   { intros x. apply heavies_fits. rewrite masks_length by exact H4. symmetry; exact H3. }
   assert (Pair : forall q, queries p = [q] -> forall x, fits (own_masks (g_dfa g) (queries p)) x = true -> query x = q /\ x <> []).
   { intros q Eq x Hx. apply Fit in Hx. rewrite Eq in Hx. apply fits_query in Hx. destruct Hx as [[E|[]] Hne]. auto. }
-  unfold part_bad in H. unfold bad. destruct (shape p) as [t|t|t] eqn:Es; destruct below; try discriminate.
+  unfold part_bad in H. unfold bad, good. rewrite (proj2 (Nat.ltb_lt _ _) Hm). cbn [andb]. destruct (shape p) as [t|t|t] eqn:Es; destruct below; try discriminate.
   - assert (EP : existsb is_pool (g_parts g) = true) by (apply existsb_exists; exists p; split; [exact Hp|unfold is_pool; rewrite Es; reflexivity]).
-    eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (fails N centre mu (g_label g))); [|exact HA|exact H]. intros A l n' HA' Hl.
-    eapply (pool_leaf_ok N v Ms centre mu (g_label g) (queries p)); [exact H2|exact Hlen|exact H3|exact Hv| | |exact HA'|exact Hl].
+    eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (fails N margin centre mu (g_label g))); [|exact HA|exact H]. intros A l n' HA' Hl.
+    eapply (pool_leaf_ok N v Ms margin centre mu (g_label g) (queries p)); [exact H2|exact Hlen|exact H3|exact Hv| | |exact HA'|exact Hl].
     + intros x Hx. apply Fit in Hx. eapply fits_query; eauto.
-    + destruct HD as (R1 & R2 & R3 & R4 & R5 & _). intros q o Hq Ho Hne. unfold share. rewrite EP. cbn [s_r s_p s_s s_att s_pos]. apply (pooled_ok N v centre mu (g_label g) (g_weights g)); auto.
-      * intros t' o' Ho' Hne'. apply brackets_ok; assumption.
-      * intros i o' Ho' Hne'. apply brackets_ok; assumption.
-      * intros q' o' Ho' Hne'. apply brackets_ok; assumption.
-      * intros q'. destruct (Nat.lt_ge_cases q' (length (d_attention D))) as [Hq'|Hq'].
-        { rewrite (nth_indep _ [] (own_attention (g_relative g) [])) by (rewrite map_length; exact Hq'). rewrite map_nth. apply own_ok, R1. }
-        rewrite nth_overflow by (rewrite map_length; exact Hq'). exists 1%R. split; [lra|apply cv_nil].
+    + destruct HD as (R1 & R2 & R3 & R4 & R5 & _). intros q o Hq Ho Hne. unfold share. rewrite EP. cbn [s_r s_p s_s s_att s_pos]. apply (pooled_ok N v margin centre mu (g_label g) (g_weights g)); auto.
+      * intros i t' o' Hi Ho' Hne'. apply (pick_map (fun a => ub (at1 a t') _) (brackets out (g_label g) (g_weights g) None) []); [destruct t'; apply ub_nai|].
+        rewrite <- (Rminus_0_r (rEVOU N centre mu i t' (g_label g))). apply brackets_ok; [reflexivity|apply (R3 i Hi)|exact Ho'|exact Hne'].
+      * intros i o' Ho' Hne'. rewrite <- (Rminus_0_r (rPVOU N centre i (g_label g))). apply brackets_ok; [reflexivity|exact R4|exact Ho'|exact Hne'].
+      * intros q' o' Ho' Hne'. apply brackets_ok; [apply less_own_ok|exact R5|exact Ho'|exact Hne'].
+      * intros q'. apply own_ok; [exact H4|apply R1].
   - destruct (queries p) as [|q [|q' Q]] eqn:Eq; try discriminate. assert (EP : forallb is_pool (g_parts g) = false).
     { destruct (forallb is_pool (g_parts g)) eqn:F; [|reflexivity]. rewrite forallb_forall in F. specialize (F p Hp). unfold is_pool in F. rewrite Es in F. discriminate. }
-    unfold share in H. rewrite EP in H. cbn [negb s_E s_P] in H. destruct (make_pair_ok N centre mu D (g_label g) q HD) as (c & Hc).
-    eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (fun x => negb (winsb rA rB out (g_label g) x))); [|exact HA|exact H]. intros A l n' HA' Hl.
-    eapply (lower_leaf_ok N v Ms centre mu (g_label g) q c); [exact Hc|rewrite Hlen; exact H3|apply (Pair q eq_refl)|exact H2|exact Hlen|exact Hv|exact HA'|exact Hl].
+    unfold share in H. rewrite EP in H. cbn [negb s_E s_P] in H. destruct (make_pair_ok N margin centre mu D (g_label g) q HD) as (c & Hc).
+    eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (fun x => negb (winsb rA rB (real margin) out (g_label g) x))); [|exact HA|exact H]. intros A l n' HA' Hl.
+    eapply (lower_leaf_ok N v Ms margin centre mu (g_label g) q c); [exact Hc|rewrite Hlen; exact H3|apply (Pair q eq_refl)|exact H2|exact Hlen|exact Hv|exact HA'|exact Hl].
   - destruct (queries p) as [|q [|q' Q]] eqn:Eq; try discriminate. assert (EP : forallb is_pool (g_parts g) = false).
     { destruct (forallb is_pool (g_parts g)) eqn:F; [|reflexivity]. rewrite forallb_forall in F. specialize (F p Hp). unfold is_pool in F. rewrite Es in F. discriminate. }
-    unfold share in H. rewrite EP in H. cbn [negb s_E s_P] in H. destruct (make_pair_ok N centre mu D (g_label g) q HD) as (c & Hc).
-    eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (winsb rA rB out (g_label g))); [|exact HA|exact H]. intros A l n' HA' Hl.
-    eapply (upper_leaf_ok N v Ms centre mu (g_label g) q c); [exact Hc|rewrite Hlen; exact H3|apply (Pair q eq_refl)|exact H2|exact Hlen|exact Hv|exact HA'|exact Hl].
+    unfold share in H. rewrite EP in H. cbn [negb s_E s_P] in H. destruct (make_pair_ok N margin centre mu D (g_label g) q HD) as (c & Hc).
+    eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (winsb rA rB (real margin) out (g_label g))); [|exact HA|exact H]. intros A l n' HA' Hl.
+    eapply (upper_leaf_ok N v Ms margin centre mu (g_label g) q c); [exact Hc|rewrite Hlen; exact H3|apply (Pair q eq_refl)|exact H2|exact Hlen|exact Hv|exact HA'|exact Hl].
 Qed.
 (** One side of a certificate: what its parts prove good (right below, wrong above) is at most what is. *)
 Theorem side_sound below D groups : question_fine = true -> groups_fine groups = true -> ready_ok N centre mu D ->
   (zsum (group_sum below D) groups <= integral v Ms (fun x => one (negb (bad below (label_of T x) x))))%Z.
 Proof.
-  intros HQ HG HD. pose proof HQ as H. unfold question_fine in H. apply andb_prop in H. destruct H as [H H4]. apply andb_prop in H. destruct H as [H H3]. apply andb_prop in H. destruct H as [H1 H2]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
+  intros HQ HG HD. pose proof HQ as H. unfold question_fine in H. apply andb_prop in H. destruct H as [H H4]. apply andb_prop in H. destruct H as [H H3]. apply andb_prop in H. destruct H as [H1 H2]. apply andb_prop in H1. destruct H1 as [_ H1]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
   unfold groups_fine in HG. apply andb_prop in HG. destruct HG as [H5 H6]. apply different_NoDup in H5. rewrite forallb_forall in H6.
   set (parts := flat_map (fun g => map (pair g) (g_parts g)) groups). set (P := fun x => negb (bad below (label_of T x) x)).
   assert (Split : forall y, In y parts -> In (fst y) groups /\ In (snd y) (g_parts (fst y))).
   { intros y Hy. apply in_flat_map in Hy. destruct Hy as (g & Hg & Hy). apply in_map_iff in Hy. destruct Hy as (p0 & <- & Hp). auto. }
-  assert (Facts : forall g, In g groups -> closed (g_dfa g) = true /\ length (live (g_dfa g)) <= v /\ (forall o, (0 < weight (g_weights g) o)%R) /\ NoDup (flat_map queries (g_parts g)) /\
+  assert (Facts : forall g, In g groups -> g_label g < out /\ closed (g_dfa g) = true /\ length (live (g_dfa g)) <= v /\ (forall o, (0 < weight (g_weights g) o)%R) /\ NoDup (flat_map queries (g_parts g)) /\
     forall x, word v k x -> accepts (g_dfa g) x = Nat.eqb (label_of T x) (g_label g)).
-  { intros g Hg. specialize (H6 g Hg). unfold group_fine in H6. do 4 (apply andb_prop in H6; let K := fresh "K" in destruct H6 as [H6 K]). apply Nat.leb_le in K1. apply different_NoDup in K. rewrite forallb_forall in K0.
+  { intros g Hg. specialize (H6 g Hg). unfold group_fine in H6. do 5 (apply andb_prop in H6; let K := fresh "K" in destruct H6 as [H6 K]). apply Nat.leb_le in K1. apply Nat.ltb_lt in H6. apply different_NoDup in K. rewrite forallb_forall in K0.
     repeat split; auto.
     - intros o. unfold weight. apply IZR_lt. destruct (nth_in_or_default o (g_weights g) 1%Z) as [Hin| ->]; [apply Z.ltb_lt, K0, Hin|lia].
-    - intros x [_ Hx]. rewrite <- (merges_accepts _ _ _ H6 x). apply (task_dfa_accepts v); assumption. }
+    - intros x [_ Hx]. rewrite <- (merges_accepts _ _ _ K3 x). apply (task_dfa_accepts v); assumption. }
   assert (InX : forall y x, In y parts -> word v k x -> mass Ms x <> 0%Z -> inside y x = accepts (g_dfa (fst y)) x && fits (own_masks (g_dfa (fst y)) (queries (snd y))) x).
-  { intros y x Hy Hx Hmass. unfold own_masks. rewrite fits_heavies by (try assumption; rewrite masks_length by exact H4; symmetry; exact H3). destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). unfold inside. rewrite <- F5 by exact Hx. destruct (accepts (g_dfa (fst y)) x) eqn:EA; [|reflexivity]. cbn [andb].
+  { intros y x Hy Hx Hmass. unfold own_masks. rewrite fits_heavies by (try assumption; rewrite masks_length by exact H4; symmetry; exact H3). destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F0 & F1 & F2 & F3 & F4 & F5). unfold inside. rewrite <- F5 by exact Hx. destruct (accepts (g_dfa (fst y)) x) eqn:EA; [|reflexivity]. cbn [andb].
     destruct (existsb (Nat.eqb (query x)) (queries (snd y))) eqn:EQ.
     - symmetry. apply masks_fit; [apply Hx|exact H4| |].
       + intros t Ht. split; [apply Hx, Ht|]. eapply accepts_live; eauto.
@@ -162,7 +197,7 @@ Proof.
   set (W := fun y : group * part => all_of Ms (own_masks (g_dfa (fst y)) (queries (snd y))) (g_dfa (fst y))).
   set (F := fun y : group * part => match part_bad below D (g_label (fst y)) (share D (fst y)) (g_dfa (fst y)) (snd y) with Some f => f | None => W y end).
   assert (EW : forall y, In y parts -> W y = integral v Ms (fun x => one (inside y x))).
-  { intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & _). unfold W. rewrite (all_of_is v Ms).
+  { intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F0 & F1 & F2 & _). unfold W. rewrite (all_of_is v Ms).
     - apply integral_heavy. intros x Hx Hmass. rewrite H3 in Hx. rewrite (InX y x Hy Hx Hmass). reflexivity.
     - apply heavies_length. rewrite masks_length by exact H4. symmetry; exact H3.
     - apply own_short, F2. }
@@ -176,11 +211,11 @@ Proof.
     + intros x Hx. rewrite H3 in Hx. unfold parts. clear -H5 Facts Hx.
       assert (E : forall gs, zsum (fun y => one (inside y x)) (flat_map (fun g => map (pair g) (g_parts g)) gs) = zsum (fun g => zsum (fun pt => one (inside (g, pt) x)) (g_parts g)) gs).
       { induction gs as [|g gs IH]; [reflexivity|]. cbn [flat_map]. rewrite zsum_app, zsum_map, zsum_cons, IH. reflexivity. }
-      rewrite E. apply (labels_once (label_of T x)); [exact H5|]. intros g Hg. destruct (Facts g Hg) as (_ & _ & _ & F4 & _). split; [apply zsum_nonneg; intros pt _; destruct (inside (g, pt) x); simpl; lia|].
+      rewrite E. apply (labels_once (label_of T x)); [exact H5|]. intros g Hg. destruct (Facts g Hg) as (_ & _ & _ & _ & F4 & _). split; [apply zsum_nonneg; intros pt _; destruct (inside (g, pt) x); simpl; lia|].
       unfold inside. cbn [fst snd]. destruct (Nat.eqb (label_of T x) (g_label g)); cbn [andb].
       * apply queries_once, F4.
       * rewrite zsum_zero. simpl. lia.
-    + intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). set (m := g_label (fst y)).
+    + intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F0 & F1 & F2 & F3 & F4 & F5). set (m := g_label (fst y)).
       assert (EX : integral v Ms (fun x => one (inside y x && negb (P x))) = integral v Ms (fun x => one ((accepts (g_dfa (fst y)) x && fits (own_masks (g_dfa (fst y)) (queries (snd y))) x) && bad below m x))).
       { apply integral_heavy. intros x Hx Hmass. rewrite H3 in Hx. rewrite (InX y x Hy Hx Hmass). unfold P. rewrite negb_involutive, (F5 x Hx). destruct (Nat.eqb_spec (label_of T x) (g_label (fst y))) as [->|]; reflexivity. }
       rewrite EX. unfold F. destruct (part_bad _ _ _ _ _ (snd y)) as [f|] eqn:Ef.
@@ -191,21 +226,21 @@ Lemma total_is : total = integral v Ms (fun _ => 1%Z).
 Proof.
   unfold total. induction Ms as [|M l IH]; [reflexivity|]. cbn [fold_right integral]. rewrite IH. generalize (integral v l (fun _ => 1%Z)). intros a. rewrite Z.mul_comm, <- zsum_scale. apply zsum_ext. intros; lia.
 Qed.
-Lemma right_mass_is : length Ms = k -> 0 < k -> right_mass N v T Ms = integral v Ms (fun x => one (winsb rA rB out (label_of T x) x)).
+Lemma right_mass_is : readable = true -> length Ms = k -> 0 < k -> right_mass N v T Ms margin = integral v Ms (fun x => one (good (label_of T x) x)).
 Proof.
-  intros H3 H4. unfold right_mass. rewrite integral_words, H3. apply zsum_ext. intros x Hx. apply words_word in Hx. destruct Hx as [Hl _]. rewrite rightb_is by (intros ->; simpl in Hl; lia).
-  destruct (winsb _ _ _ _ x); simpl; lia.
+  intros HR H3 H4. unfold right_mass. rewrite integral_words, H3. apply zsum_ext. intros x Hx. apply words_word in Hx. destruct Hx as [Hl _]. rewrite rightb_is by (exact HR || (intros ->; simpl in Hl; lia)).
+  destruct (good _ x); simpl; lia.
 Qed.
 Theorem check_sound at_least at_most lower upper : check at_least at_most lower upper = true ->
-  (at_least <= right_mass N v T Ms)%Z /\ match at_most with Some n => (right_mass N v T Ms <= n)%Z | None => True end.
+  (at_least <= right_mass N v T Ms margin)%Z /\ match at_most with Some n => (right_mass N v T Ms margin <= n)%Z | None => True end.
 Proof.
   unfold check. intros H. apply andb_prop in H. destruct H as [H HC]. apply andb_prop in H. destruct H as [H HU]. apply andb_prop in H. destruct H as [HQ HL]. apply andb_prop in HC. destruct HC as [C1 C2]. apply Z.leb_le in C1.
-  pose proof (prepare_ok N centre mu) as HD. set (D := prepare N centre mu) in *. clearbody D. pose proof HQ as K. unfold question_fine in K. apply andb_prop in K. destruct K as [K K4]. apply andb_prop in K. destruct K as [_ K3]. apply Nat.eqb_eq in K3. apply Nat.ltb_lt in K4.
-  rewrite (right_mass_is K3 K4). split.
+  pose proof (prepare_ok N centre mu) as HD. set (D := prepare N centre mu) in *. clearbody D. pose proof HQ as K. unfold question_fine in K. apply andb_prop in K. destruct K as [K K4]. apply andb_prop in K. destruct K as [K K3]. apply andb_prop in K. destruct K as [K _]. apply andb_prop in K. destruct K as [KR _]. apply Nat.eqb_eq in K3. apply Nat.ltb_lt in K4.
+  rewrite (right_mass_is KR K3 K4). split.
   - eapply Z.le_trans; [exact C1|]. eapply Z.le_trans; [apply (side_sound true D lower HQ HL HD)|]. apply Z.eq_le_incl. apply integral_same. intros x. cbn [bad]. rewrite negb_involutive. reflexivity.
   - destruct at_most as [n|]; [|exact I]. apply Z.leb_le in C2. pose proof (side_sound false D upper HQ HU HD) as S. cbn [bad] in S.
-    assert (E : total = (integral v Ms (fun x => one (winsb rA rB out (label_of T x) x)) + integral v Ms (fun x => one (negb (winsb rA rB out (label_of T x) x))))%Z).
-    { rewrite total_is, <- integral_add. apply integral_same. intros x. destruct (winsb _ _ _ _ x); reflexivity. }
+    assert (E : total = (integral v Ms (fun x => one (good (label_of T x) x)) + integral v Ms (fun x => one (negb (good (label_of T x) x))))%Z).
+    { rewrite total_is, <- integral_add. apply integral_same. intros x. destruct (good _ x); reflexivity. }
     lia.
 Qed.
 End Check.

@@ -16,16 +16,42 @@ Qed.
 Definition plain (a : vec) : vec := map (I.exp prec) a.
 Lemma plain_ok a f : cv a f -> scaled_row (plain a) f.
 Proof. intros H. exists 1. split; [lra|]. apply cv_map with (1 := H). intros j i Hi. rewrite Rmult_1_l. apply ct_exp, Hi. Qed.
-Definition relative_to (c : nat) (a : vec) : vec := let x := I.inv prec (at1 a c) in map (fun y => I.mul prec y x) a.
-Lemma relative_to_ok c a f : scaled_row a f -> scaled_row (relative_to c a) f.
-Proof.
-  intros (s & Hs & H). pose proof (exp_pos (f c)) as He. assert (Hc : 0 < s * exp (f c)) by (apply Rmult_lt_0_compat; assumption).
-  exists (s * / (s * exp (f c))). split; [apply Rmult_lt_0_compat; [assumption|apply Rinv_0_lt_compat, Hc]|]. apply cv_map with (1 := H). intros j i Hi.
-  replace (s * / (s * exp (f c)) * exp (f j)) with (s * exp (f j) * / (s * exp (f c))) by ring. apply ct_mul; [exact Hi|]. apply ct_inv; [lra|apply (H c)].
-Qed.
 (** The greatest entry, by a comparison of floats: a hint. *)
 Fixpoint top_of (best : PrimFloat.float) (found j : nat) (a : vec) : nat :=
   match a with [] => found | x :: a' => let u := I.upper x in if PrimFloat.ltb best u then top_of u j (S j) a' else top_of best found (S j) a' end.
+
+(** Attention to tokens, in sheets: the same factor for all positions of a query. *)
+Definition scaled_rows (k : nat) (S : list mat) (q : nat) (f : nat -> nat -> R) := exists s, 0 < s /\ forall i, (i < k)%nat -> cv (nth q (pick [] S i) []) (fun t => s * exp (f i t)).
+Definition greatest (best : PrimFloat.float) (a : vec) := fold_left (fun b x => let u := I.upper x in if PrimFloat.ltb b u then u else b) a best.
+Definition tops (S : list mat) : vec := map (fun q => I.singleton (fold_left (fun b M => greatest b (nth q M [])) S PrimFloat.neg_infinity)) (seq 0 (length (hd [] S))).
+Lemma tops_some S q : exists r, ct (at1 (tops S) q) r.
+Proof.
+  unfold at1, tops. set (g := fun q => I.singleton _). destruct (Nat.lt_ge_cases q (length (hd [] S))) as [H|H].
+  - rewrite nth_map_seq by exact H. eexists. apply I.singleton_correct.
+  - rewrite nth_overflow by (rewrite map_length, seq_length; exact H). exists 0. apply ct_nai.
+Qed.
+Definition relative_all (S : list mat) : list mat := let ts := tops S in map (rows_with (fun y x => I.exp prec (I.sub prec y x)) ts) S.
+Lemma row_pick k (g : mat -> mat) S q (f h : nat -> nat -> R) : (forall i, (i < k)%nat -> cv (nth q (pick [] S i) []) (f i)) -> (forall i M, cv (nth q M []) (f i) -> cv (nth q (g M) []) (h i)) ->
+  forall i, (i < k)%nat -> cv (nth q (pick [] (map g S) i) []) (h i).
+Proof. intros H Hg i Hi. apply (pick_map (fun M => cv (nth q M []) (h i)) g []); [destruct q; apply cv_nil|]. apply Hg, H, Hi. Qed.
+Lemma relative_all_ok k S q f : cms k S (fun i q t => f q i t) -> scaled_rows k (relative_all S) q (f q).
+Proof.
+  intros H. destruct (tops_some S q) as (r & Hr). exists (exp (- r)). split; [apply exp_pos|].
+  apply (row_pick k (rows_with (fun y x => I.exp prec (I.sub prec y x)) (tops S)) S q (f q) (fun i t => exp (- r) * exp (f q i t))).
+  - intros i Hi j. apply (H i Hi q j).
+  - intros i M HM. apply cv_rows_with with (1 := HM). intros j y Hy. rewrite <- exp_plus. replace (- r + f q i j) with (f q i j - r) by ring. apply ct_exp, ct_sub; assumption.
+Qed.
+(** Relative to a token, at the first position. *)
+Definition relative_to (c : nat) (S : list mat) : list mat := let inverses := map (fun a => I.inv prec (at1 a c)) (hd [] S) in map (rows_with (I.mul prec) inverses) S.
+Lemma relative_to_ok k c S q f : (0 < k)%nat -> scaled_rows k S q f -> scaled_rows k (relative_to c S) q f.
+Proof.
+  intros Hk (s & Hs & H). pose proof (exp_pos (f O c)) as He. set (x := s * exp (f O c)). assert (Hc : 0 < x) by (apply Rmult_lt_0_compat; assumption).
+  exists (s * / x). split; [apply Rmult_lt_0_compat; [assumption|apply Rinv_0_lt_compat, Hc]|]. unfold relative_to. apply (row_pick k _ S q _ _ H). intros i M HM. apply cv_rows_with with (1 := HM). intros j y Hy.
+  replace (s * / x * exp (f i j)) with (s * exp (f i j) * / x) by ring. apply ct_mul; [exact Hy|]. unfold at1. destruct (Nat.lt_ge_cases q (length (hd [] S))) as [Hq|Hq].
+  - rewrite (nth_indep _ nai (I.inv prec (at1 [] c))) by (rewrite map_length; exact Hq). rewrite (map_nth (fun a => I.inv prec (at1 a c))). apply ct_inv. specialize (H O Hk c).
+    replace (pick [] S 0) with (hd [] S) in H by (destruct S as [|M0 [|M1 S]]; reflexivity). exact H.
+  - rewrite nth_overflow by (rewrite map_length; exact Hq). apply ct_nai.
+Qed.
 
 Fixpoint joined (rows : list vec) : vec := match rows with [] => [] | a :: l => match l with [] => a | _ => zip I.join a (joined l) end end.
 Lemma cv_join_l a : forall b f, cv a f -> cv (zip I.join a b) f.
@@ -48,7 +74,7 @@ Proof.
   change (ub (I.join y (joined1 (z :: l))) r). destruct Hin as [->|Hin]; [apply ub_join_l, H|apply ub_join_r, IH; assumption].
 Qed.
 
-(** * Brackets: above w_o (f o - f m) for every output o other than m *)
+(** * Brackets: above w_o (f o - f m) for every output o other than m; [own] is a number for f m *)
 Fixpoint worst (n o m : nat) (own : I.type) (w : list Z) (a : vec) : option I.type :=
   match n with
   | O => None
@@ -71,14 +97,21 @@ Proof.
     replace (S o + j)%nat with (o + S j)%nat in U by lia. unfold weight in *. rewrite Hw in U.
     destruct (Nat.eqb o m); [exists r; auto|]. eexists. split; [reflexivity|]. apply ub_join_r, U.
 Qed.
-Definition bracket (n m : nat) (w : list Z) (a : vec) : I.type := match worst n 0 m (at1 a m) w a with Some r => r | None => nai end.
-Lemma bracket_ok n m w a f : cv a f -> forall o, (o < n)%nat -> o <> m -> ub (bracket n m w a) (weight w o * (f o - f m)).
-Proof. intros H o Ho Hne. destruct (worst_ok n 0 m (at1 a m) w a f (f m) (H m) H o Ho Hne) as (r & E & U). unfold bracket. rewrite E. exact U. Qed.
-Definition brackets (n m : nat) (w : list Z) (M : mat) : vec := map (bracket n m w) M.
-Lemma brackets_ok n m w M f : cm M f -> forall i o, (o < n)%nat -> o <> m -> ub (at1 (brackets n m w M) i) (weight w o * (f i o - f i m)).
+(** [less] is taken off f m: the margin, or nothing. *)
+Definition bracket (n m : nat) (w : list Z) (less : option I.type) (a : vec) : I.type :=
+  match worst n 0 m (match less with Some y => I.sub prec (at1 a m) y | None => at1 a m end) w a with Some r => r | None => nai end.
+Definition brackets (n m : nat) (w : list Z) (less : option I.type) (M : mat) : vec := map (bracket n m w less) M.
+Definition is_less (less : option I.type) (y : R) := match less with Some i => ct i y | None => y = 0 end.
+Lemma bracket_ok n m w less y a f : is_less less y -> cv a f -> forall o, (o < n)%nat -> o <> m -> ub (bracket n m w less a) (weight w o * (f o - (f m - y))).
 Proof.
-  intros H i o Ho Hne. unfold at1, brackets. destruct (Nat.lt_ge_cases i (length M)) as [Hi|Hi]; [|rewrite nth_overflow by (rewrite map_length; exact Hi); apply ub_nai].
-  rewrite (nth_indep _ nai (bracket n m w [])) by (rewrite map_length; exact Hi). rewrite map_nth. apply bracket_ok; auto. apply cm_row, H.
+  intros Hy H o Ho Hne. unfold bracket. set (own := match less with Some _ => _ | None => _ end). assert (Ho' : ct own (f m - y)).
+  { unfold own. destruct less as [i|]; [apply ct_sub; [apply H|exact Hy]|]. cbn in Hy. subst y. rewrite Rminus_0_r. apply H. }
+  destruct (worst_ok n 0 m own w a f (f m - y) Ho' H o Ho Hne) as (r & E & U). rewrite E. exact U.
+Qed.
+Lemma brackets_ok n m w less y M f : is_less less y -> cm M f -> forall i o, (o < n)%nat -> o <> m -> ub (at1 (brackets n m w less M) i) (weight w o * (f i o - (f i m - y))).
+Proof.
+  intros Hy H i o Ho Hne. unfold at1, brackets. destruct (Nat.lt_ge_cases i (length M)) as [Hi|Hi]; [|rewrite nth_overflow by (rewrite map_length; exact Hi); apply ub_nai].
+  rewrite (nth_indep _ nai (bracket n m w less [])) by (rewrite map_length; exact Hi). rewrite map_nth. apply bracket_ok; auto. apply cm_row, H.
 Qed.
 
 (** * Grids *)
@@ -91,7 +124,7 @@ Proof.
   assert (H1 : 0 < IZR (mantissa g * 2 ^ Z.max 0 (exponent g))) by (apply IZR_lt; nia). assert (H2 : 0 < IZR (2 ^ Z.max 0 (- exponent g))) by (apply IZR_lt; lia).
   unfold step_of, inverse_step. split; [apply Rmult_lt_0_compat; [exact H1|apply Rinv_0_lt_compat, H2]|].
   replace (/ (IZR (mantissa g * 2 ^ Z.max 0 (exponent g)) * / IZR (2 ^ Z.max 0 (- exponent g)))) with (IZR (2 ^ Z.max 0 (- exponent g)) * / IZR (mantissa g * 2 ^ Z.max 0 (exponent g))) by (field; lra).
-  apply ct_mul; [apply ct_Z|]. apply ct_inv; [lra|apply ct_Z].
+  apply ct_mul; [apply ct_Z|]. apply ct_inv, ct_Z.
 Qed.
 Definition below (y : I.type) (d : Z) := nonpos (I.sub prec y (I.fromZ prec d)).
 Definition rounded (inv off : I.type) (fl ceiling : Z) (h : I.type) : Z :=
@@ -102,7 +135,7 @@ Lemma rounded_good g F start a fl h r : (0 < mantissa g)%Z -> ub h r -> good (st
 Proof.
   intros Hm (u & Hu & Cu). destruct (step_facts g Hm) as [Hs Ci]. unfold rounded. set (y := I.sub prec (I.mul prec h (inverse_step g)) (offset a)). set (d := Z.max _ (- fl)). set (c := (F - fl - start)%Z).
   assert (Cy : ct y (u * / step_of g - IZR a * / 256)).
-  { apply ct_sub; [apply ct_mul; assumption|]. unfold offset. apply ct_mul; [apply ct_Z|]. apply ct_inv; [lra|apply ct_Z]. }
+  { apply ct_sub; [apply ct_mul; assumption|]. unfold offset. apply ct_mul; [apply ct_Z|]. apply ct_inv, ct_Z. }
   assert (K : forall e, below y e = true -> r / step_of g - IZR a / 256 <= IZR e).
   { intros e He. pose proof (nonpos_ok _ _ He (ct_sub _ _ _ _ Cy (ct_Z e))) as N. assert (r * / step_of g <= u * / step_of g) by (apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat, Hs|exact Hu]). unfold Rdiv. lra. }
   assert (Hc : good (step_of g) F start r a fl (Z.max c (- fl))) by (unfold c; split; [lia|right; lia]).

@@ -40,6 +40,14 @@ Proof.
   change (ub (at1 (zip I.join b (joined (c :: rows))) t) r). apply (zip_at (fun j => ub j r)); [apply ub_nai|]. destruct Hin as [->|Hin]; [apply ub_join_l, H|apply ub_join_r, IH; assumption].
 Qed.
 
+(** The row of an output in each sheet. *)
+Definition all_rows (k o : nat) (S : list mat) : list vec := match S with [M] => [nth o M []] | _ => map (fun i => nth o (nth i S []) []) (seq 0 k) end.
+Lemma all_rows_in k o S i : i < k -> In (nth o (pick [] S i) []) (all_rows k o S).
+Proof.
+  intros Hi. assert (G : In (nth o (nth i S []) []) (map (fun i => nth o (nth i S []) []) (seq 0 k))) by (apply (in_map (fun i => nth o (nth i S []) [])), in_seq; lia).
+  destruct S as [|M [|M' S]]; [exact G|left; reflexivity|exact G].
+Qed.
+
 (** * Walks: the largest sum over the sequences of an automaton, for each state; [None] if there is no sequence. *)
 Definition larger (a b : option I.type) := match a, b with Some x, Some y => Some (I.join x y) | Some x, None => Some x | None, _ => b end.
 Fixpoint walk_row (mv : list (option nat)) (mask : list bool) (h : vec) (W : list (option I.type)) : option I.type :=
@@ -93,23 +101,24 @@ Inductive term := Joint (outputs : list (nat * Z)) | Apart (o less : nat) (n1 n2
 (** Listed sequences are lists of primitive integers. *)
 Definition listing := list (list int).
 Definition sequence (l : list int) : list nat := map (fun t => Z.to_nat (to_Z t)) l.
-Record pair_tables := { p_E : mat; p_P : mat; p_U : vec; p_A : mat }.   (* B_o - B_m as [o][t], [o][i], [o]; attention [i][t] *)
+Record pair_tables := { p_E : list mat; p_P : mat; p_U : vec; p_A : mat }.   (* B_o - B_m as [o][t] in sheets, [o][i], [o], the margin in the last; attention [i][t] *)
 
 Section Pairs.
-Variables (N : network) (v : nat) (Ms : list (list Z)) (centre mu : tensor).
+Variables (N : network) (v : nat) (Ms : list (list Z)) (margin : number) (centre mu : tensor).
 Local Notation k := (n_ctx N). Local Notation out := (n_out N).
-Local Notation rA := (rA N centre). Local Notation rB := (rB N centre mu). Local Notation G := (G rA rB). Local Notation Sum := (Sum rA rB).
+Local Notation rA := (rA N centre). Local Notation rB := (rB N centre mu). Local Notation G := (G rA rB (real margin)). Local Notation Sum := (Sum rA rB (real margin)).
 
 (** ** Tables *)
 Definition less_column (m : nat) (M : mat) : mat := let own := nth m M [] in map (fun a => zip (I.sub prec) a own) M.
 Lemma less_column_ok m M f : cm M f -> cm (less_column m M) (fun o t => f o t - f m t)%R.
 Proof. intros H. apply cm_map with (1 := H). intros o a Ha. apply (cv_zip _ Rminus ct_sub); [exact Ha|apply cm_row, H]. Qed.
-Definition make_pair (D : ready) (E P : mat) (m q : nat) : pair_tables :=
-  let u := nth q (t_EU (d_tables D)) [] in let own := at1 u m in let a := nth q (d_attention D) [] in let b := nth q (d_pair_places D) [] in
+Definition make_pair (D : ready) (E : list mat) (P : mat) (m q : nat) : pair_tables :=
+  let u := nth q (t_EU (d_tables D)) [] in let own := match less_own margin with Some y => I.sub prec (at1 u m) y | None => at1 u m end in
+  let rows := map (fun M => nth q M []) (d_attention D) in let b := nth q (d_pair_places D) [] in
   {| p_E := E; p_P := P; p_U := map (fun x => I.sub prec x own) u;
-     p_A := map (fun i => let y := at1 b i in map (fun x => I.mul prec x y) a) (seq 0 (k - 1)) ++ [only q (I.mul prec (at1 a q) (at1 b (k - 1)))] |}.
-Definition pair_ok (m q : nat) (c : R) (P : pair_tables) := (0 < c)%R /\ cm (p_E P) (fun o t => rEVOU N centre mu t o - rEVOU N centre mu t m)%R /\
-  cm (p_P P) (fun o i => rPVOU N centre i o - rPVOU N centre i m)%R /\ cv (p_U P) (fun o => rEU N mu q o - rEU N mu q m)%R /\
+     p_A := map (fun i => let y := at1 b i in map (fun x => I.mul prec x y) (pick [] rows i)) (seq 0 (k - 1)) ++ [only q (I.mul prec (at1 (pick [] rows (k - 1)) q) (at1 b (k - 1)))] |}.
+Definition pair_ok (m q : nat) (c : R) (P : pair_tables) := (0 < c)%R /\ cms k (p_E P) (fun i o t => rEVOU N centre mu i t o - rEVOU N centre mu i t m)%R /\
+  cm (p_P P) (fun o i => rPVOU N centre i o - rPVOU N centre i m)%R /\ cv (p_U P) (fun o => rEU N mu q o - (rEU N mu q m - real margin))%R /\
   forall i t, i < k -> (S i = k -> t = q) -> ct (at2 (p_A P) i t) (c * rA q i t).
 Lemma last_row {X} (f : nat -> X) (y d : X) i : i < k -> nth i (map f (seq 0 (k - 1)) ++ [y]) d = if Nat.eqb (S i) k then y else f i.
 Proof.
@@ -117,36 +126,38 @@ Proof.
   - rewrite app_nth2 by (rewrite map_length, seq_length; lia). rewrite map_length, seq_length. replace (i - (k - 1)) with 0 by lia. reflexivity.
   - rewrite app_nth1 by (rewrite map_length, seq_length; lia). rewrite nth_map_seq by lia. reflexivity.
 Qed.
-Lemma make_pair_ok D m q : ready_ok N centre mu D -> exists c, pair_ok m q c (make_pair D (less_column m (d_EVOU_columns D)) (less_column m (d_PVOU_columns D)) m q).
+Lemma make_pair_ok D m q : ready_ok N centre mu D -> exists c, pair_ok m q c (make_pair D (map (less_column m) (d_EVOU_columns D)) (less_column m (d_PVOU_columns D)) m q).
 Proof.
   intros (R1 & R2 & R3 & R4 & R5 & R6 & R7 & R8). destruct (R1 q) as (s1 & P1 & C1). destruct (R6 q) as (s2 & P2 & C2). exists (s1 * s2)%R.
-  unfold make_pair, pair_ok. cbn [p_E p_P p_U p_A]. split; [apply Rmult_lt_0_compat; assumption|]. split; [apply (less_column_ok m _ _ R7)|]. split; [apply (less_column_ok m _ _ R8)|]. split.
-  - apply cv_map with (1 := cm_row _ _ q R5). intros o i Hi. apply ct_sub; [exact Hi|]. apply R5.
-  - intros i t Hi Hl. replace (s1 * s2 * rA q i t)%R with ((s1 * exp (rEQKE N centre q t)) * (s2 * exp (rEQKP N centre q i)))%R by (unfold Pools.rA; rewrite exp_plus; ring).
+  unfold make_pair, pair_ok. cbn [p_E p_P p_U p_A]. split; [apply Rmult_lt_0_compat; assumption|]. split; [apply cms_map with (1 := R7); intros i M HM; apply (less_column_ok m _ _ HM)|]. split; [apply (less_column_ok m _ _ R8)|]. split.
+  - apply cv_map with (1 := cm_row _ _ q R5). intros o i Hi. apply ct_sub; [exact Hi|]. pose proof (less_own_ok margin) as L. destruct (less_own margin) as [y|]; cbn in L; [apply ct_sub; [apply R5|exact L]|rewrite L, Rminus_0_r; apply R5].
+  - intros i t Hi Hl. replace (s1 * s2 * rA q i t)%R with ((s1 * exp (rEQKE N centre q i t)) * (s2 * exp (rEQKP N centre q i)))%R by (unfold Pools.rA; rewrite exp_plus; ring).
+    assert (C1' : cv (pick [] (map (fun M => nth q M []) (d_attention D)) i) (fun t => s1 * exp (rEQKE N centre q i t))%R) by (apply (pick_map (fun a => cv a _) (fun M => nth q M []) []); [apply cv_nil|apply C1, Hi]).
     unfold at2. rewrite last_row by exact Hi. destruct (Nat.eqb_spec (S i) k) as [E|E].
-    + rewrite Hl by exact E. rewrite only_at. replace (k - 1) with i by lia. apply ct_mul; [apply C1|apply C2].
-    + apply (map_at (fun j => ct j _)); [apply ct_nai|]. apply ct_mul; [apply C1|apply C2].
+    + rewrite Hl by exact E. rewrite only_at. replace (k - 1) with i by lia. apply ct_mul; [apply C1'|apply C2].
+    + apply (map_at (fun j => ct j _)); [apply ct_nai|]. apply ct_mul; [apply C1'|apply C2].
 Qed.
 
 Section Pair.
 Variables (m q : nat) (c : R) (P : pair_tables) (masks : list (list bool)).
 Hypothesis HP : pair_ok m q c P.
 Definition rest (o i : nat) := I.add prec (at2 (p_P P) o i) (at1 (p_U P) o).
-Definition entry (o i t : nat) := I.mul prec (at2 (p_A P) i t) (I.add prec (at2 (p_E P) o t) (rest o i)).
+Definition entry (o i t : nat) := I.mul prec (at2 (p_A P) i t) (I.add prec (at2 (pick [] (p_E P) i) o t) (rest o i)).
 Definition table (o : nat) : mat :=
-  let e := nth o (p_E P) [] in
-  map (fun i => let y := rest o i in mzip (fun a x => I.mul prec a (I.add prec x y)) (nth i masks []) (nth i (p_A P) []) e) (seq 0 (k - 1)) ++ [only q (entry o (k - 1) q)].
-Lemma bracket_is o i t : (G q m o i t = rA q i t * ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m))))%R.
+  let es := map (fun M => nth o M []) (p_E P) in
+  map (fun i => let y := rest o i in mzip (fun a x => I.mul prec a (I.add prec x y)) (nth i masks []) (nth i (p_A P) []) (pick [] es i)) (seq 0 (k - 1)) ++ [only q (entry o (k - 1) q)].
+Lemma bracket_is o i t : (G q m o i t = rA q i t * ((rEVOU N centre mu i t o - rEVOU N centre mu i t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - (rEU N mu q m - real margin)))))%R.
 Proof. unfold Threshold.G, Pools.rB. ring. Qed.
 Lemma entry_ok o i t : i < k -> (S i = k -> t = q) -> ct (entry o i t) (c * G q m o i t).
 Proof.
-  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi Hl. rewrite bracket_is, <- Rmult_assoc. apply ct_mul; [apply H5; assumption|]. apply ct_add; [apply H2|]. apply ct_add; [apply H3|apply H4].
+  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi Hl. rewrite bracket_is, <- Rmult_assoc. apply ct_mul; [apply H5; assumption|]. apply ct_add; [apply (H2 i Hi)|]. apply ct_add; [apply H3|apply H4].
 Qed.
 Lemma table_ok o i t : i < k -> (S i = k -> t = q) -> ct (at2 (table o) i t) (c * G q m o i t).
 Proof.
   intros Hi Hl. unfold at2, table. rewrite last_row by exact Hi. destruct (Nat.eqb_spec (S i) k) as [E|E].
   - rewrite Hl by exact E. rewrite only_at. replace (k - 1) with i by lia. apply entry_ok; auto.
-  - apply (mzip_at (fun j => ct j _)); [apply ct_nai|]. apply (entry_ok o i t Hi Hl).
+  - apply (mzip_at (fun j => ct j _)); [apply ct_nai|]. destruct HP as (H1 & H2 & H3 & H4 & H5). rewrite bracket_is, <- Rmult_assoc. apply ct_mul; [apply H5; assumption|].
+    apply ct_add; [|apply ct_add; [apply H3|apply H4]]. apply (pick_map (fun a => ct (at1 a t) _) (fun M => nth o M []) []); [destruct t; apply ct_nai|apply (H2 i Hi)].
 Qed.
 Fixpoint sum_at (o i : nat) (x : list nat) : I.type := match x with [] => I.zero | t :: x' => I.add prec (entry o i t) (sum_at o (S i) x') end.
 Lemma sum_at_ok o x : forall i, i + length x = k -> (x <> [] -> query x = q) -> ct (sum_at o i x) (sumx (fun i t => c * G q m o i t)%R i x).
@@ -161,7 +172,7 @@ Proof. intros Hq. rewrite sumx_scale. unfold Threshold.Sum. rewrite Hq. reflexiv
 (** ** Harmless outputs: every position taken for its worst, several outputs at once; a failure halves them *)
 Definition anywhere : list bool := fold_right either [] masks.
 Definition gain (live : list bool) (o : nat) : vec :=
-  let y := I.add prec (joined1 (map (at2 (p_P P) o) (seq 0 k))) (at1 (p_U P) o) in let e := nth o (p_E P) [] in mzip (fun x _ => I.add prec x y) live e e.
+  let y := I.add prec (joined1 (map (at2 (p_P P) o) (seq 0 k))) (at1 (p_U P) o) in let e := joined (all_rows k o (p_E P)) in mzip (fun x _ => I.add prec x y) live e e.
 Definition gains : list (nat * vec) := let live := anywhere in map (fun o => (o, gain live o)) (filter (fun o => negb (Nat.eqb o m)) (seq 0 out)).
 Definition worst_table (w : vec) : mat :=
   map (fun i => mzip (I.mul prec) (nth i masks []) (nth i (p_A P) []) w) (seq 0 (k - 1)) ++ [only q (I.mul prec (at2 (p_A P) (k - 1) q) (at1 w q))].
@@ -175,12 +186,12 @@ Fixpoint harmless (fuel : nat) (A : dfa) (os : list (nat * vec)) : bool :=
         | [(o, _)] => stays_negative A masks (table o)
         | _ => let n := Nat.div2 (length os) in harmless fuel' A (firstn n os) && harmless fuel' A (skipn n os) end end
   end.
-Lemma gain_ok live o i t : i < k -> ub (at1 (gain live o) t) ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m))).
+Lemma gain_ok live o i t : i < k -> ub (at1 (gain live o) t) ((rEVOU N centre mu i t o - rEVOU N centre mu i t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - (rEU N mu q m - real margin)))).
 Proof.
-  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi. unfold gain. apply (mzip_at (fun j => ub j _)); [apply ub_nai|]. apply ub_add; [apply ub_ct, H2|]. apply ub_add; [|apply ub_ct, H4].
+  destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hi. unfold gain. apply (mzip_at (fun j => ub j _)); [apply ub_nai|]. apply ub_add; [apply (joined_ub _ _ t _ (all_rows_in k o _ i Hi)), ub_ct, (H2 i Hi)|]. apply ub_add; [|apply ub_ct, H4].
   apply (ub_joined1 _ (at2 (p_P P) o i)); [apply in_map, in_seq; lia|apply ub_ct, H3].
 Qed.
-Lemma worst_table_ok w o i t : (forall i t, i < k -> ub (at1 w t) ((rEVOU N centre mu t o - rEVOU N centre mu t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - rEU N mu q m)))) ->
+Lemma worst_table_ok w o i t : (forall i t, i < k -> ub (at1 w t) ((rEVOU N centre mu i t o - rEVOU N centre mu i t m) + ((rPVOU N centre i o - rPVOU N centre i m) + (rEU N mu q o - (rEU N mu q m - real margin))))) ->
   i < k -> (S i = k -> t = q) -> ub (at2 (worst_table w) i t) (c * G q m o i t).
 Proof.
   destruct HP as (H1 & H2 & H3 & H4 & H5). intros Hw Hi Hl. rewrite bracket_is, <- Rmult_assoc.
@@ -253,18 +264,18 @@ Proof.
   induction ts as [|[t g] ts IH]; intros cov cs H; cbn [counters] in H; [injection H as <-; reflexivity|]. destruct (count_grid _ _ _ _ _ _) as [n|]; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection H as <-.
   cbn [as_terms covered covered_by cover]. rewrite covers_is. apply IH. reflexivity.
 Qed.
-Lemma as_terms_sound A x : fits masks x = true -> forall ts cov cs, terms_fine cov ts = true -> counters A ts = Some cs -> forall T, In T (as_terms ts cs) -> sound rA rB m x T.
+Lemma as_terms_sound A x : fits masks x = true -> forall ts cov cs, terms_fine cov ts = true -> counters A ts = Some cs -> forall T, In T (as_terms ts cs) -> sound rA rB (real margin) m x T.
 Proof.
   intros Hf. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). induction ts as [|[t g] ts IH]; intros cov cs H Hc T HT; cbn [counters] in Hc; [injection Hc as <-; destruct HT|].
   destruct (count_grid Ms masks false (table_of t) A g) as [n|] eqn:En; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection Hc as <-. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2].
   cbn [as_terms] in HT. destruct HT as [<-|HT]; [|apply (IH _ l H2 eq_refl T HT)]. intros o p Hin Ho Hp. cbn [cover hit] in *. destruct t as [ws|o' p' n1 n2]; cbn [cover_of term_fine] in *.
   - apply in_map_iff in Hin. destruct Hin as ([o1 w] & E & Hin). injection E as -> _. rewrite forallb_forall in H1. specialize (H1 _ Hin). cbn [fst snd] in *. apply andb_prop in H1. destruct H1 as [_ Hw]. apply Z.ltb_lt in Hw.
     assert (Pw : (0 < IZR w * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hw|exact Pc]).
-    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR w * c) * G (query x) m o i t)%R En Hf); [|apply (joint rA rB x m o _ Pw Ho)].
+    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR w * c) * G (query x) m o i t)%R En Hf); [|apply (joint rA rB (real margin) x m o _ Pw Ho)].
     rewrite Hk, Hq. intros i t Hi Hl. apply (most_ub _ (scaled w (table o))); [apply (in_map (fun ow => scaled (snd ow) (table (fst ow))) ws (o, w) Hin)|]. apply ub_ct. rewrite Rmult_assoc. apply scaled_ok, table_ok; assumption.
   - destruct Hin as [E|[]]. injection E as <- <-. apply andb_prop in H1. destruct H1 as [H1 Hn2]. apply andb_prop in H1. destruct H1 as [_ Hn1]. apply Z.ltb_lt in Hn1. apply Z.leb_le in Hn2.
     assert (P1 : (0 < IZR n1 * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hn1|exact Pc]). assert (P2 : (0 <= IZR n2 * c)%R) by (apply Rmult_le_pos; [apply IZR_le, Hn2|lra]).
-    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR n1 * c) * G (query x) m o' i t + - (IZR n2 * c) * G (query x) m p' i t)%R En Hf); [|apply (apart rA rB x m o' p' _ _ P1 P2 Ho Hp)].
+    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR n1 * c) * G (query x) m o' i t + - (IZR n2 * c) * G (query x) m p' i t)%R En Hf); [|apply (apart rA rB (real margin) x m o' p' _ _ P1 P2 Ho Hp)].
     rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. cbn [table_of]. apply (zipm_at (fun j => ct j _)); [apply ct_nai|].
     replace (IZR n1 * c * G q m o' i t + - (IZR n2 * c) * G q m p' i t)%R with (IZR n1 * (c * G q m o' i t) - IZR n2 * (c * G q m p' i t))%R by ring. apply ct_sub; apply scaled_ok, table_ok; assumption.
 Qed.
@@ -277,14 +288,14 @@ Proof.
   intros Hf. destruct (Hfit x Hf) as [Hq Hne]. rewrite <- (Sum_scaled o x Hq). apply sum_at_ok; [|auto]. simpl. clear -Hf Hk. rewrite <- Hk. clear Hk. revert x Hf. induction masks as [|b ms IH]; intros [|t x] H; try discriminate; [reflexivity|].
   cbn [fits] in H. apply andb_prop in H. simpl. f_equal. apply IH, H.
 Qed.
-Lemma surely_right_ok x : fits masks x = true -> surely_right x = true -> winsb rA rB out m x = true.
+Lemma surely_right_ok x : fits masks x = true -> surely_right x = true -> winsb rA rB (real margin) out m x = true.
 Proof.
-  intros Hf H. destruct (Hfit x Hf) as [_ Hne]. destruct HP as (Pc & _). apply winsb_spec, (proj2 (wins_iff rA rB (rA_pos N centre) out m x Hne)). intros o Ho Hom. unfold surely_right in H. rewrite forallb_forall in H. specialize (H o ltac:(apply in_seq; lia)).
+  intros Hf H. destruct (Hfit x Hf) as [_ Hne]. destruct HP as (Pc & _). apply winsb_spec, (proj2 (wins_iff rA rB (real margin) (rA_pos N centre) out m x Hne)). intros o Ho Hom. unfold surely_right in H. rewrite forallb_forall in H. specialize (H o ltac:(apply in_seq; lia)).
   destruct (Nat.eqb_spec o m); [contradiction|]. cbn [orb] in H. pose proof (negative_ok _ _ H (word_sum o x Hf)). nra.
 Qed.
-Lemma surely_wrong_ok x : fits masks x = true -> surely_wrong x = true -> winsb rA rB out m x = false.
+Lemma surely_wrong_ok x : fits masks x = true -> surely_wrong x = true -> winsb rA rB (real margin) out m x = false.
 Proof.
-  intros Hf H. destruct (Hfit x Hf) as [_ Hne]. destruct HP as (Pc & _). destruct (winsb rA rB out m x) eqn:E; [|reflexivity]. exfalso. apply winsb_spec in E. rewrite (wins_iff rA rB (rA_pos N centre) out m x Hne) in E.
+  intros Hf H. destruct (Hfit x Hf) as [_ Hne]. destruct HP as (Pc & _). destruct (winsb rA rB (real margin) out m x) eqn:E; [|reflexivity]. exfalso. apply winsb_spec in E. rewrite (wins_iff rA rB (real margin) (rA_pos N centre) out m x Hne) in E.
   unfold surely_wrong in H. apply existsb_exists in H. destruct H as (o & Ho & H). apply in_seq in Ho. apply andb_prop in H. destruct H as [H1 H2]. destruct (Nat.eqb_spec o m) as [|Hom]; [discriminate|]. specialize (E o ltac:(lia) Hom).
   pose proof (nonnegative_ok _ _ H2 (word_sum o x Hf)). nra.
 Qed.
@@ -307,17 +318,17 @@ Proof.
 Qed.
 Lemma as_terms_hit ts : forall cs T, In T (as_terms ts cs) -> exists n, In n cs /\ hit T = hit_by n.
 Proof. induction ts as [|[t g] ts IH]; intros [|n cs] T H; try destruct H as [<-|H]; try contradiction; [exists n; split; [left|]; reflexivity|]. destruct (IH cs T H) as (n' & H1 & H2). exists n'. split; [right; exact H1|exact H2]. Qed.
-Theorem lower_leaf_ok A l n : closed A = true -> lower_leaf gains A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB out m x))) <= n)%Z.
+Theorem lower_leaf_ok A l n : closed A = true -> lower_leaf gains A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB (real margin) out m x))) <= n)%Z.
 Proof.
   intros HA. unfold lower_leaf. destruct l as [ts L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (cov := covered_by [] ts). destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
   destruct (counters A ts) as [cs|] eqn:Ec; [|discriminate]. destruct (forallb _ L) eqn:EL; [|discriminate]. rewrite forallb_forall in EL. intros Hn.
-  enough (Bound : (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB out m x))) <= zsum c_count cs - zsum (mass Ms) L)%Z).
-  { injection Hn as <-. destruct ts as [|t1 [|t2 ts]]; try exact Bound. apply Z.min_glb; [exact Bound|]. apply (all_of_ge v Ms masks HM Hlen Hv A (fun x => negb (winsb rA rB out m x))). }
+  enough (Bound : (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB (real margin) out m x))) <= zsum c_count cs - zsum (mass Ms) L)%Z).
+  { injection Hn as <-. destruct ts as [|t1 [|t2 ts]]; try exact Bound. apply Z.min_glb; [exact Bound|]. apply (all_of_ge v Ms masks HM Hlen Hv A (fun x => negb (winsb rA rB (real margin) out m x))). }
   replace (zsum c_count cs) with (zsum snd (map (fun n => (hit_by n, c_count n)) cs)) by (rewrite zsum_map; reflexivity).
-  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB out m x))); [exact HM| | |apply ascending_NoDup, E2|].
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB (real margin) out m x))); [exact HM| | |apply ascending_NoDup, E2|].
   - intros h d Hin. apply in_map_iff in Hin. destruct Hin as (n1 & E & Hn1). injection E as <- <-. apply (counters_each A ts HA cs Ec n1 Hn1).
   - intros x _ HX HF. apply andb_prop in HX. destruct HX as [Ha Hf]. destruct (Hfit x Hf) as [Hq Hne].
-    destruct (some_term_hits rA rB (rA_pos N centre) out m x (as_terms ts cs) Hne) as (T & HT & Hh).
+    destruct (some_term_hits rA rB (real margin) (rA_pos N centre) out m x (as_terms ts cs) Hne) as (T & HT & Hh).
     + apply as_terms_earlier, E1.
     + apply (as_terms_sound A x Hf ts [] cs E1 Ec).
     + intros o Ho Hom. rewrite (as_terms_covered A ts [] cs Ec). fold cov. destruct (existsb (Nat.eqb o) cov) eqn:Eo.
@@ -343,20 +354,20 @@ Definition upper_leaf (A : dfa) (l : up_leaf) : option Z :=
   | Some (h, n) => if ascending L && forallb (fun x => accepts A x && fits masks x && h x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
   | None => None
   end.
-Theorem upper_leaf_ok A l n : closed A = true -> upper_leaf A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB out m x)) <= n)%Z.
+Theorem upper_leaf_ok A l n : closed A = true -> upper_leaf A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB (real margin) out m x)) <= n)%Z.
 Proof.
   intros HA. unfold upper_leaf. destruct l as [sp L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (found := match sp with Some _ => _ | None => _ end).
-  assert (F : forall h d, found = Some (h, d) -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= d)%Z /\ forall x, fits masks x = true -> winsb rA rB out m x = true -> h x = true).
+  assert (F : forall h d, found = Some (h, d) -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= d)%Z /\ forall x, fits masks x = true -> winsb rA rB (real margin) out m x = true -> h x = true).
   { unfold found. intros h d E. destruct sp as [[o g]|].
     - destruct (is_output o) eqn:Eo; [|discriminate]. apply andb_prop in Eo. destruct Eo as [Eo1 Eo2]. apply Nat.ltb_lt in Eo1. destruct (Nat.eqb_spec o m) as [|Hom]; [discriminate|].
       destruct (count_grid Ms masks true (mapm I.neg (table o)) A g) as [n1|] eqn:En; [|discriminate]. injection E as <- <-. split; [apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
       intros x Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). apply winsb_spec in W.
-      apply (grid_hits Ms masks true _ A g n1 x (fun i t => c * - G (query x) m o i t)%R En Hf); [|apply (spoiler rA rB (rA_pos N centre) x m o c out Hne Eo1 Hom Pc W)].
+      apply (grid_hits Ms masks true _ A g n1 x (fun i t => c * - G (query x) m o i t)%R En Hf); [|apply (spoiler rA rB (real margin) (rA_pos N centre) x m o c out Hne Eo1 Hom Pc W)].
       rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. apply (mapm_at (fun j => ct j _)); [apply ct_nai|]. replace (c * - G q m o i t)%R with (- (c * G q m o i t))%R by ring. apply ct_neg, table_ok; assumption.
     - injection E as <- <-. split; [|reflexivity]. rewrite (all_of_is v Ms masks Hlen Hv). apply integral_le; [exact HM|]. intros x _. rewrite andb_true_r. lia. }
   clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. destruct (ascending L && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
   assert (Ed : zsum snd [(h, d)] = d) by (unfold zsum; cbn [fold_right snd]; lia). rewrite <- Ed.
-  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB out m)); [exact HM| | |apply ascending_NoDup, E1|].
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB (real margin) out m)); [exact HM| | |apply ascending_NoDup, E1|].
   - intros h' d' [E|[]]. injection E as <- <-. exact F1.
   - intros x _ HX W. apply andb_prop in HX. destruct HX as [Ha Hf]. exists h, d. split; [left; reflexivity|apply F2; assumption].
   - intros x Hx. specialize (E2 x Hx). apply andb_prop in E2. destruct E2 as [E2 H4]. apply andb_prop in E2. destruct E2 as [E2 H3]. apply andb_prop in E2. destruct E2 as [H1 H2].

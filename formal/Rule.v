@@ -5,9 +5,9 @@ Import ListNotations.
 Local Open Scope R_scope.
 
 Section Rule.
-Variables (A : nat -> nat -> nat -> R) (B : nat -> nat -> nat -> nat -> R).
+Variables (A : nat -> nat -> nat -> R) (B : nat -> nat -> nat -> nat -> R) (margin : R).
 Hypothesis A_pos : forall q i t, 0 < A q i t.
-Notation G := (G A B). Notation Sum := (Sum A B).
+Notation G := (G A B margin). Notation Sum := (Sum A B margin). Notation wins := (wins A B margin).
 
 (** Theorem 2, 1 (joint): an output that spoils is counted by [w G_o], and so by anything above it. *)
 Theorem joint x m o w : 0 < w -> 0 <= Sum x m o -> 0 <= sumx (fun i t => w * G (query x) m o i t) 0 x.
@@ -16,18 +16,18 @@ Proof. intros Hw H. rewrite sumx_scale. fold (Sum x m o). nra. Qed.
 Theorem apart x m o p n1 n2 : 0 < n1 -> 0 <= n2 -> 0 <= Sum x m o -> Sum x m p < 0 ->
   0 <= sumx (fun i t => n1 * G (query x) m o i t + - n2 * G (query x) m p i t) 0 x.
 Proof. intros H1 H2 Ho Hp. rewrite sumx_lin. fold (Sum x m o). fold (Sum x m p). nra. Qed.
-(** Theorem 3 (factored), for one place: a bracket [b] above [w (B_o - B_m)] and attention between two bounds. *)
-Theorem factored q m o i t w gamma b low high : 0 < w -> 0 < gamma -> w * (B q o i t - B q m i t) <= b ->
+(** Theorem 3 (factored), for one place: a bracket [b] above [w (B_o - B_m + margin)] and attention between two bounds. *)
+Theorem factored q m o i t w gamma b low high : 0 < w -> 0 < gamma -> w * (B q o i t - B q m i t + margin) <= b ->
   0 <= low -> low <= gamma * A q i t <= high -> w * gamma * G q m o i t <= if Rlt_dec 0 b then high * b else low * b.
 Proof.
-  intros Hw Hg Hb Hl [H1 H2]. unfold Threshold.G. set (a := gamma * A q i t) in *. set (d := B q o i t - B q m i t) in *.
+  intros Hw Hg Hb Hl [H1 H2]. unfold Threshold.G. set (a := gamma * A q i t) in *. set (d := B q o i t - B q m i t + margin) in *.
   replace (w * gamma * (A q i t * d)) with (a * (w * d)) by (unfold a; ring). assert (a * (w * d) <= a * b) by nra. destruct (Rlt_dec 0 b); nra.
 Qed.
 (** The other side: where the label wins, [- G_o] adds up to more than zero. *)
-Theorem spoiler x m o w outputs : x <> [] -> (o < outputs)%nat -> o <> m -> 0 < w -> wins A B outputs m x ->
+Theorem spoiler x m o w outputs : x <> [] -> (o < outputs)%nat -> o <> m -> 0 < w -> wins outputs m x ->
   0 < sumx (fun i t => w * - G (query x) m o i t) 0 x.
 Proof.
-  intros Hx Ho Hne Hw H. apply (proj1 (wins_iff A B A_pos outputs m x Hx)) with (o := o) in H; auto.
+  intros Hx Ho Hne Hw H. apply (proj1 (wins_iff A B margin A_pos outputs m x Hx)) with (o := o) in H; auto.
   replace (sumx (fun i t => w * - G (query x) m o i t) 0 x) with (- w * Sum x m o); [nra|]. unfold Threshold.Sum. rewrite <- sumx_scale. apply sumx_ext. intros. ring.
 Qed.
 
@@ -51,9 +51,9 @@ Proof.
     apply (Hs T (or_introl eq_refl) o p Hin Hn). destruct p as [p|]; [|exact I]. apply Hc. eapply E1; eauto.
 Qed.
 Theorem some_term_hits outputs m x Ts : x <> [] -> earlier [] Ts -> (forall T, In T Ts -> sound m x T) ->
-  (forall o, (o < outputs)%nat -> o <> m -> In o (covered [] Ts) \/ Sum x m o < 0) -> ~ wins A B outputs m x -> exists T, In T Ts /\ hit T x = true.
+  (forall o, (o < outputs)%nat -> o <> m -> In o (covered [] Ts) \/ Sum x m o < 0) -> ~ wins outputs m x -> exists T, In T Ts /\ hit T x = true.
 Proof.
-  intros Hx He Hs Hc Hw. destruct (first_hit m x Ts [] (fun o H => match H with end) He Hs) as [H|H]; [exact H|]. exfalso. apply Hw, (proj2 (wins_iff A B A_pos outputs m x Hx)).
+  intros Hx He Hs Hc Hw. destruct (first_hit m x Ts [] (fun o H => match H with end) He Hs) as [H|H]; [exact H|]. exfalso. apply Hw, (proj2 (wins_iff A B margin A_pos outputs m x Hx)).
   intros o Ho Hne. destruct (Hc o Ho Hne) as [K|K]; auto.
 Qed.
 End Rule.

@@ -5,15 +5,22 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import compactproofs as cp
 from command import inside, run
 from compactproofs import checker
 from compactproofs.certificates import coq
-from compactproofs.certificates.checking import network
+from compactproofs.certificates.checking import as_written, network
+from compactproofs.model.biases import BIASES
+from compactproofs.model.config import Told
+from compactproofs.model.files import from_tensors
+from compactproofs.model.kinds import as_network
+from compactproofs.model.network import Norm
 from compactproofs.tasks import task_for
 from models import adversarial_models, mostly_right
 from tasks import KINDS, Named
@@ -89,8 +96,12 @@ def test_what_cannot_be_translated_is_refused_with_the_reason(pooled, exact):
     next(leaf for leaf in all_leaves(certificate, "lower") if leaf["terms"])["terms"][0]["depth"] = "0 []). Admitted. (* "
     with pytest.raises(checker.MalformedError, match="where a whole number was expected"):
         coq.translate(certificate, exact[1])
-    with pytest.raises(coq.CoqError, match="seven tensors"):
-        coq.translate(exact[0], network(cp.zoo("max-of-4-lnpre")))
+    with pytest.raises(coq.CoqError, match="several heads"):
+        coq.translate(exact[0], network(cp.zoo("max-of-4-heads")))
+    with pytest.raises(coq.CoqError, match="an MLP"):
+        coq.translate(exact[0], network(cp.zoo("max-of-4-mlp")))
+    with pytest.raises(coq.CoqError, match="adds different numbers"):
+        coq.translate(exact[0], network(cp.zoo("max-of-4-norm")))
 
 
 @needs_coq
@@ -144,6 +155,113 @@ def count_plus_one(certificate):
 
 def count_minus_one_above(certificate):
     certificate["claim"]["correct_at_most"] = str(int(certificate["claim"]["correct_at_most"]) - 1)
+
+
+def biased(names=tuple(BIASES)):
+    """A model whose file has biases: it is read as a wider network without."""
+    weights, rng = mostly_right(2, v=5, k=3, noise=1.2), np.random.default_rng(3)
+    sizes = {"d_head": weights.d_head, "d_model": weights.d_model, "d_vocab_out": weights.d_vocab_out}
+    biases = {name: (0.3 * rng.normal(size=sizes[BIASES[name]])).astype(np.float32) for name in names}
+    return from_tensors({**weights.tensors, **biases}, None, Told(1, "none")), weights, biases
+
+
+def normed(kind, seed=2, final=True):
+    """Like `mostly_right`, with norms that have gains and, before attention, biases."""
+    weights, rng = mostly_right(seed, v=5, k=3, noise=1.2), np.random.default_rng(seed)
+    gain, bias = (rng.normal(loc=loc, scale=0.1, size=weights.d_model).astype(np.float32) for loc in (1, 0))
+    first = Norm(kind, 1e-5, gain, None if kind == "RMS" else bias)
+    return replace(as_network(weights), norm_1=first, norm_final=Norm(kind, 1e-5, gain) if final else None)
+
+
+def bytes_changed(model, name):
+    shape, data = model.tensors[name]
+    return model._replace(tensors={**model.tensors, name: (shape, data[4:] + data[:4])})
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["threshold-best", "threshold-cubic-pooled"])
+def test_a_model_with_biases(strategy):
+    """The theorem is about the biases themselves, though the certificate is about the wider network; other biases are rejected."""
+    model, weights, biases = biased()
+    proof = cp.prove(model, strategy, upper="own")
+    certificate, written = json.loads(proof.certificate.data), as_written(model)
+    assert {name: written.tensors[name][0] for name in biases} == {name: bias.shape for name, bias in biases.items()}
+    assert all(written.tensors[name][1] == tensor.tobytes() for name, tensor in {**weights.tensors, **biases}.items())
+    verdict = coq.check_coq(proof.certificate.data, network(model), written)
+    assert verdict.accepted, verdict.message
+    assert verdict.assumptions == axioms_of("Checker.check_sound")
+    raised = np.frombuffer(written.tensors["b_U"][1], "<f4") + np.float32([4, 0, 0, 0, 0])  # output 0 wins more often
+    assert rejected_by_the_kernel(certificate, written._replace(tensors={**written.tensors, "b_U": ((5,), raised.tobytes())}))
+    for name in ("b_Q", "b_V", "b_U") if proof.correct_at_most is not None else ():
+        assert rejected_by_the_kernel(certificate, bytes_changed(written, name)), name
+    assert not coq.check_coq(proof.certificate.data, network(weights), written).accepted  # its SHA-256 differs
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("names", [("b_O",), ("b_V", "b_U")], ids=" ".join)
+def test_a_model_with_some_biases(names):
+    model, _, _ = biased(names)
+    proof = cp.prove(model, "threshold-best", upper=True)
+    assert proof.correct_at_least == proof.correct_at_most
+    verdict = coq.run(coq.translate(json.loads(proof.certificate.data), as_written(model)), axioms=False)
+    assert verdict.accepted, verdict.message
+
+
+def test_the_translation_has_the_biases_of_the_file():
+    model, weights, biases = biased(("b_O", "b_Q"))
+    certificate = json.loads(cp.prove(model, "threshold-cubic-pooled").certificate.data)
+    text = coq.translate(certificate, as_written(model))
+    assert f"Build_network {weights.d_model} {weights.d_head} 3 5 " in text
+    numbers = re.search(r"the_b_O : tensor := {\| entries := \[\[(.*)\]\]%Z; bits := (\d+)", text)
+    written = [int(x.strip("() "), 16) / 2 ** int(numbers[2]) for x in numbers[1].split(";")]
+    assert written == biases["b_O"].tolist()
+    assert f"the_b_V : tensor := zeros {weights.d_head}." in text and "Unchanged" in text
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "final"), [("LN", True), ("RMS", True), ("LN", False)])
+def test_norms_before_attention_and_at_the_end(kind, final):
+    model = normed(kind, final=final)
+    for strategy in ("threshold-best", "threshold-cubic-pooled"):
+        proof = cp.prove(model, strategy, upper="own")
+        verdict = coq.run(coq.translate(json.loads(proof.certificate.data), network(model)), axioms=False)
+        assert verdict.accepted, (strategy, verdict.message)
+    certificate, read = json.loads(cp.prove(model, "threshold-best", upper=True).certificate.data), network(model)
+    assert certificate["claim"]["correct_at_least"] == certificate["claim"]["correct_at_most"]
+    assert rejected_by_the_kernel(certificate, bytes_changed(read, "norm_1.weight"))
+    settings = {**read.settings, "norm_1": [kind, (4.0).hex()]}
+    assert rejected_by_the_kernel(certificate, read._replace(settings=settings))
+    if final:
+        shape, data = read.tensors["norm_final.weight"]
+        tied = {**read.tensors, "norm_final.weight": (shape, bytes(len(data)))}  # all outputs tie: nothing is right
+        assert rejected_by_the_kernel(certificate, read._replace(tensors=tied))
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("margin", ["0.25", "-0.5"])
+def test_margins(margin):
+    weights = mostly_right(2, v=5, k=4, noise=1.2)
+    for strategy in ("threshold-best", "threshold-cubic-pooled"):
+        proof = cp.prove(weights, strategy, upper="own", margin=margin)
+        verdict = coq.run(coq.translate(json.loads(proof.certificate.data), network(weights)), axioms=False)
+        assert verdict.accepted, verdict.message
+        assert ("(Number 1 2)" if margin == "0.25" else "(Number (-1) 1)") in verdict.theorem
+    proof = cp.prove(weights, "threshold-best", upper=True, margin=margin)
+    assert proof.correct_at_least == proof.correct_at_most
+    text = coq.translate(json.loads(proof.certificate.data), network(weights))
+    number = "(Number 1 2)" if margin == "0.25" else "(Number (-1) 1)"
+    other = coq.run(text.replace(number, "(Number 3 1)" if margin == "0.25" else "(Number (-3) 0)"), axioms=False)
+    assert not other.accepted and 'has type "true = true" while it is expected' in " ".join(other.message.split())
+
+
+def test_a_margin_behind_a_norm_is_refused():
+    certificate = json.loads(cp.prove(mostly_right(2, v=5, k=3), "threshold-best", margin="0.25").certificate.data)
+    with pytest.raises(coq.CoqError, match="behind a norm at the end"):
+        coq.translate(certificate, network(normed("LN")))
 
 
 def lowered_harm_of_a_pool(certificate):

@@ -7,6 +7,7 @@ import os
 from compactproofs import checker
 from compactproofs.certificates.certificate import Certificate
 from compactproofs.errors import ModelError
+from compactproofs.model.biases import with_biases
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.model.weights import Weights
@@ -18,6 +19,17 @@ def network(weights: Model) -> checker.Network:
     tensors = {name: (tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in weights.tensors.items()}
     settings = weights.settings if isinstance(weights, Network) else None
     return checker.Network(tensors, f"{divisor.numerator}/{divisor.denominator}", weights.assumptions, settings, weights.causal)
+
+
+def as_written(weights: Model) -> checker.Network:
+    """The same, but with its biases where a model with biases was read as an equal one without."""
+    seen = network(weights)
+    found = with_biases(weights.tensors) if isinstance(weights, Weights) and weights.rewritten else None
+    if found is None:
+        return seen
+    narrow, biases = found
+    tensors = {name: (tensor.shape, tensor.astype("<f4").tobytes(order="C")) for name, tensor in (narrow | biases).items()}
+    return seen._replace(tensors=tensors)
 
 
 def check(

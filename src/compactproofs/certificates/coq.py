@@ -21,7 +21,8 @@ from compactproofs import checker
 from compactproofs.errors import CompactProofsError
 
 PACKAGES = ("coq", "libcoq-interval", "libcoq-flocq", "libcoq-coquelicot", "libcoq-mathcomp-ssreflect")
-TENSORS = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U")
+TENSORS = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_U", "b_Q", "b_K", "b_V", "b_O", "b_U")
+NORMS = ("norm_1", "norm_final")
 Json = Any
 
 
@@ -183,8 +184,57 @@ def _groups(certificate: Json, side: str, v: int, read: checker.Question) -> lis
     return [*texts, f"Definition {side} : list group := {_list(f'{side}_{m}' for m in groups)}."]
 
 
-def _moved(factors: Json, name: str, size: int) -> checker.Exact:
-    return checker.Exact([[0] * size], 0) if factors is None else checker.Exact([factors[name]["entries"]], factors[name]["scale"])
+def _moved(factors: Json, name: str, size: int) -> str:
+    """A vector of the factors. Any is sound; of a model that was read as a wider one, the coordinates of its stream are the first."""
+    if factors is None:
+        return f"zeros {size}"
+    return _tensor(checker.Exact([factors[name]["entries"][:size]], factors[name]["scale"]))
+
+
+def _dyadic(number: tuple[int, int]) -> str:
+    return f"(Number {_number(number[0])} {number[1]})"
+
+
+def _require_known(network: checker.Network) -> None:
+    """Raise unless formal/ knows networks of this kind."""
+    said = network.settings or dict.fromkeys(("norm_1", "norm_2", "norm_final", "act", "rotary", "alibi", "post_norm"))
+    sizes = network.sizes()
+    unknown = {
+        "several heads": sizes.get("n_heads", 1) > 1,
+        "an MLP": said["act"] is not None,
+        "norms before an MLP, or on the stream": said["norm_2"] is not None or bool(said["post_norm"]),
+        "rotary positions or ALiBi": said["rotary"] is not None or said["alibi"] is not None,
+    }
+    reasons = [what for what, found in unknown.items() if found]
+    if not reasons and network.settings is not None and not checker.is_affine(network):
+        reasons = ["a norm at the end that adds different numbers to the outputs"]
+    if reasons:
+        raise CoqError(f"formal/ knows one head, biases and norms, learned positions; it does not know {' and '.join(reasons)}")
+
+
+def _network(network: checker.Network) -> Iterator[str]:
+    """The definitions of a network: its tensors as they are, zeros for those that it does not have."""
+    sizes, raw = network.sizes(), network.tensors
+    k, d, h, out = (sizes[axis] for axis in ("n_ctx", "d_model", "d_head", "d_vocab_out"))
+    absent = {name: f"zeros {size}" for name, size in zip(TENSORS[-5:], (h, h, h, d, out), strict=True)}
+    absent["W_pos"] = f"{{| entries := repeat (repeat 0%Z {d}) {k}; bits := 0 |}}"
+    for name in TENSORS:
+        text = _tensor(checker.exact(name, *raw[name])) if name in raw else absent[name]
+        yield f"Definition the_{name} : tensor := {text}."
+    for name in NORMS:
+        norm = None if network.settings is None else network.settings[name]
+        if norm is None:
+            yield f"Definition the_{name} : norm := Unchanged."
+            continue
+        gain, bias = (
+            _tensor(checker.exact(each, *raw[each])) if each in raw else f"({otherwise} {d})"
+            for each, otherwise in ((f"{name}.weight", "ones"), (f"{name}.bias", "zeros"))
+        )
+        kind = {"LN": "LayerNorm", "RMS": "RMSNorm"}[norm[0]]
+        yield f"Definition the_{name} : norm := {kind} {_dyadic(checker.dyadic(norm[1]))} {gain} {bias}."
+    over, under = network.divisor.split("/")
+    yield f"Definition the_network : network := Build_network {d} {h} {k} {out} {over} {under} the_norm_1 the_norm_final"
+    yield f"  {' '.join('the_' + name for name in TENSORS)}."
 
 
 def _require_numbers(found: Json, where: str) -> None:
@@ -202,36 +252,33 @@ def translate(certificate: Json, network: checker.Network) -> str:
         _require_numbers(certificate[name], name)
     asked = certificate["question"]
     _require_numbers([None if asked["task"] == "max" else asked["task"], asked["masses"]], "question")
-    if network.settings is not None or set(network.tensors) != set(TENSORS):
-        raise CoqError("formal/ knows networks of the seven tensors only: one head, no biases, no norms")
+    _require_known(network)
     question, factors = certificate["question"], certificate["factors"]
     if question["semantics"] != checker.REAL:
         raise CoqError("the certificate is about float32 arithmetic; formal/ is about the real numbers")
-    if "margin" in question:
-        raise CoqError("the certificate asks by how much the right output wins (a margin); formal/ knows only whether it wins")
     if question["task"] != "max" and min(question["task"]["labels"]) < 0:
         raise CoqError("the certificate is about a region: there are sequences without a label, which formal/ does not know")
     sizes = network.sizes()
     v, k, out = sizes["d_vocab"], sizes["n_ctx"], sizes["d_vocab_out"]
-    over, under = network.divisor.split("/")
-    exact = {name: checker.exact(name, *network.tensors[name]) for name in TENSORS}
-    moved = {"centre": _moved(factors, "centre", sizes["d_model"]), "mu": _moved(factors, "mu", out)}
+    centre = _moved(factors if "W_pos" in network.tensors else None, "centre", sizes["d_model"])
+    moved = {"centre": centre, "mu": _moved(factors, "mu", out)}
     read = checker.read_question(question, v, k, checker.Meter(checker.NO_LIMIT))
+    if read.margin[0] and network.settings is not None and network.settings["norm_final"] is not None:
+        raise CoqError("the certificate asks by how much the right output wins, behind a norm at the end; formal/ does not know that")
     masses = f"uniform {v} {k}" if question["masses"] is None else _list(map(_list, question["masses"]), "%Z")
     claims = (certificate["claim"][name] for name in ("correct_at_least", "correct_at_most"))
     least, most = (None if claim is None else int(claim) for claim in claims)
     upper = "None" if most is None else f"(Some {most}%Z)"
-    mass = f"right_mass the_network {v} the_task the_masses"
+    margin = _dyadic(read.margin) if read.margin[0] else "no_margin"
+    mass = f"right_mass the_network {v} the_task the_masses {margin}"
     lines = [
         "From Coq Require Import ZArith List.",
         "From Coq Require Uint63.",
         "From CompactProofs Require Import Words Automaton Count Model Statement Enclosure Harms Leaves Pools Pairs Checker.",
         "Import ListNotations.",
         "Local Open Scope nat_scope.",
-        *(f"Definition the_{name} : tensor := {_tensor(exact[name])}." for name in TENSORS),
-        f"Definition the_network : network := Build_network {sizes['d_model']} {sizes['d_head']} {k} {out} {over} {under}",
-        f"  {' '.join('the_' + name for name in TENSORS)}.",
-        *(f"Definition the_{name} : tensor := {_tensor(moved[name])}." for name in moved),
+        *_network(network),
+        *(f"Definition the_{name} : tensor := {text}." for name, text in moved.items()),
         f"Definition the_task : task := {_task(question['task'], v)}.",
         f"Definition the_masses : list (list Z) := {masses}.",
         "Module Parts.",  # what is imported here is not imported outside, where axioms are to have their long names
@@ -242,7 +289,7 @@ def translate(certificate: Json, network: checker.Network) -> str:
         "Import Parts.",
         f"Theorem accuracy : ({least} <= {mass}{'' if most is None else f' <= {most}'})%Z.",
         "Proof.",
-        f"  assert (H : check the_network {v} the_task the_masses the_centre the_mu {least} {upper} lower upper = true).",
+        f"  assert (H : check the_network {v} the_task the_masses {margin} the_centre the_mu {least} {upper} lower upper = true).",
         "  { vm_cast_no_check (@eq_refl bool true). }",
         f"  apply check_sound in H. {'apply H' if most is None else 'exact H'}.",
         "Qed.",
@@ -284,14 +331,15 @@ def run(text: str, seconds: float | None = None, axioms: bool = True) -> Proved:
     return Proved(done.returncode == 0, theorem, printed_axioms(done.stdout), elapsed, done.stderr.strip())
 
 
-def check_coq(certificate: bytes, network: checker.Network) -> Proved:
-    """The kernel's verdict on what a certificate claims. The certificate must be about this network, by its SHA-256."""
+def check_coq(certificate: bytes, network: checker.Network, written: checker.Network | None = None) -> Proved:
+    """The kernel's verdict on what a certificate claims. The certificate must be about this network, by its SHA-256; the theorem is about
+    the network as its file has it, with biases, where that is another."""
     read = checker.parse(certificate, "the certificate")
     if not isinstance(read, dict) or read.get("version") != checker.VERSION or "positions" in read:
         raise CoqError(f"not a certificate of version {checker.VERSION} about one position")
     try:
         checker.check_model(read["model"], network)
-        return run(translate(read, network))
+        return run(translate(read, written or network))
     except checker.RejectedError as error:
         return Proved(False, "", (), 0.0, str(error))
     except (checker.MalformedError, KeyError, TypeError, ValueError) as error:

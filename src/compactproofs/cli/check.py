@@ -73,13 +73,13 @@ def check(
 
 def _check_coq(output: Output, certificate: str, model: str, n_heads: int | None, normalization: str | None, n_ctx: int | None) -> NoReturn:
     """The verdict of Coq's kernel on a certificate that the checker accepts, the theorem and the axioms that it rests on."""
-    from compactproofs.certificates.checking import network
+    from compactproofs.certificates.checking import as_written, network
     from compactproofs.certificates.coq import check_coq
     from compactproofs.checker import read_bytes
     from compactproofs.model.zoo import resolve
 
     weights = resolve(model, n_heads=n_heads, normalization=normalization, n_ctx=n_ctx)
-    proved = check_coq(read_bytes(certificate, "certificate"), network(weights))
+    proved = check_coq(read_bytes(certificate, "certificate"), network(weights), as_written(weights))
     verdict = "accepted" if proved.accepted else "rejected"
     output.say(f"{verdict} by the kernel of Coq: {proved.theorem} ({proved.seconds:.1f} s)")
     output.say(f"axioms: {', '.join(proved.assumptions)}" if proved.accepted else proved.message)

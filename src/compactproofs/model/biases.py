@@ -49,6 +49,20 @@ def without_biases(tensors: Mapping[str, np.ndarray], biases: Mapping[str, np.nd
     return widened, (about,)
 
 
+def with_biases(tensors: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
+    """The other way: seven tensors and biases, of which `without_biases` makes just these tensors; None if there are none."""
+    wide = tensors["W_E"].shape[1]
+    for d, kept in (((wide - 1) // 2, True), (wide - 1, False)):
+        if d < 1 or wide != (2 * d + 1 if kept else d + 1):
+            continue
+        narrow = {name: tensors[name][:, :d] if name in ("W_E", "W_pos", "W_O") else tensors[name][:d] for name in tensors}
+        biases = {f"b_{x}": tensors[f"W_{x}"][d] for x in "QKVU"} | ({"b_O": tensors["W_E"][0, d + 1 :]} if kept else {})
+        again, _ = without_biases(narrow, biases)
+        if all(np.array_equal(again[name], tensors[name]) for name in tensors):
+            return narrow, {name: bias for name, bias in biases.items() if np.any(bias)}
+    return None
+
+
 def _checked(name: str, bias: np.ndarray, size: int) -> np.ndarray:
     """A vector of float32 numbers; a head axis of its own is left out."""
     vector = bias[0] if bias.ndim == 2 and bias.shape[0] == 1 else bias

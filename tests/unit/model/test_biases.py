@@ -9,7 +9,7 @@ import pytest
 import compactproofs as cp
 from compactproofs.checker import Verdict
 from compactproofs.errors import CertificateError, ModelError
-from compactproofs.model.biases import BIASES, without_biases
+from compactproofs.model.biases import BIASES, with_biases, without_biases
 from compactproofs.model.config import Told
 from compactproofs.model.files import from_tensors
 from models import random_weights
@@ -85,6 +85,22 @@ def test_the_width_grows_by_what_is_needed():
     for names, more in ((("b_Q",), 1), (("b_U",), 1), (("b_O",), 1 + weights.d_model), (tuple(BIASES), 1 + weights.d_model)):
         widened, (about,) = without_biases(weights.tensors, biases_for(weights, 0, names))
         assert widened["W_E"].shape[1] == weights.d_model + more and f"instead of {weights.d_model}" in about
+
+
+@pytest.mark.parametrize("names", SOME, ids=" ".join)
+def test_the_way_back(names):
+    weights = random_weights(3)
+    biases = biases_for(weights, 3, names)
+    found = with_biases(without_biases(weights.tensors, biases)[0])
+    if not names:
+        assert found is None
+        return
+    narrow, again = found
+    assert again.keys() == biases.keys() and all(np.array_equal(again[name], biases[name]) for name in biases)
+    assert all(np.array_equal(narrow[name], weights.tensors[name]) for name in narrow)
+    spoiled = {name: np.array(tensor) for name, tensor in without_biases(weights.tensors, biases)[0].items()}
+    spoiled["W_O"][0, -1] = 1  # writes to a coordinate that is to be constant
+    assert with_biases(spoiled) is None
 
 
 def test_theorems_and_certificates_say_so(tmp_path):
