@@ -27,6 +27,7 @@ from compactproofs.bounds.factors import Factors
 from compactproofs.counting.alike import count_where_alike
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
 from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
+from compactproofs.counting.levels import levelled
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
@@ -160,13 +161,15 @@ class Verification:
 
     def leaves(self, part: Part) -> Iterator[tuple[Leaf | None, Automaton]]:
         """The leaves of a part, each with the automaton of its sequences."""
-        waiting: list[tuple[Tree, Automaton]] = [(part.tree, self.subject(part.label).automaton)]
+        subject = self.subject(part.label)
+        masses = for_queries(subject, self.numbers(part.label, part.queries))
+        waiting: list[tuple[Tree, Automaton]] = [(part.tree, levelled(subject.automaton, masses))]
         while waiting:
             tree, automaton = waiting.pop()
             if isinstance(tree, Split):
                 (token,) = self.numbers(part.label, [tree.token]).tolist()
-                waiting.append((tree.fewer, with_fewer(automaton, token, tree.at_least)))
-                waiting.append((tree.more, with_more(automaton, token, tree.at_least)))
+                for half, split in ((tree.fewer, with_fewer), (tree.more, with_more)):
+                    waiting.append((half, levelled(split(automaton, token, tree.at_least), masses)))
             else:
                 yield tree, automaton
 

@@ -10,6 +10,7 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import harmful_outputs, joint_harms, pair_of
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.count_up import mass_up, unit_exponents
+from compactproofs.counting.levels import levelled
 from compactproofs.counting.subject import for_queries
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, natural_unit, occurring
@@ -26,12 +27,12 @@ def count_outputs(evaluation: Any, subject: Any, q: int, steps: int, counts: Any
     """
     masses = last_token(subject.masses, q)
     pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    leaf = Leaf(masses, subject.automaton, subject.usual, subject.usual)
+    leaf = Leaf(masses, levelled(subject.automaton, masses), subject.usual, subject.usual)
     seen = occurring(leaf)
     written = np.empty(3 + masses.shape[0], np.int64)
-    everything = mass_up(masses, subject.automaton)
+    everything = mass_up(masses, leaf.automaton)
     counts[:] = 0
-    outputs = harmful_outputs(pair, other_outputs(pair), masses, subject.automaton)
+    outputs = harmful_outputs(pair, other_outputs(pair), masses, leaf.automaton)
     for x in range(outputs.shape[0]):
         h = joint_harms(pair, outputs[x : x + 1], ONE)
         unit = natural_unit(pair.G[outputs[x]], seen, subject.usual, subject.usual)

@@ -14,6 +14,7 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_of, spoiler_harms, walk_operations
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import ascending, mass_up
+from compactproofs.counting.levels import levelled
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
 from compactproofs.search.writing import begin, put, put_all, replace
 
@@ -279,7 +280,7 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
         put(below, 1)
         put(below, walking)
         put_joint(below, outputs, weights, tried, work)
-    if best == 0 or not (tries.apart or tries.upper):
+    if best == 0 or (best <= tries.small and not tries.apart) or not (tries.apart or tries.upper):
         put(above, -1)
         return best, everything
 
@@ -331,8 +332,9 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, b
         masses = last_token(subject.masses, q)
         pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
         wrong = other_outputs(pair)
-        candidates = harmful_outputs(pair, wrong, masses, subject.automaton)
-        walks = walk_operations(masses, subject.automaton) * wrong.shape[0]
+        automaton = levelled(subject.automaton, masses)
+        candidates = harmful_outputs(pair, wrong, masses, automaton)
+        walks = walk_operations(masses, automaton) * wrong.shape[0]
         order = wrong[:0]
         failing = right = ANY
         lower, upper = below[number], above[number]
@@ -352,7 +354,7 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, b
             more = some = 0
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
-                leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
+                leaf = Leaf(masses, levelled(in_class(automaton, order, c), masses), subject.usual, token)
                 x, y = failures(pair, candidates, leaf, tries, lower, upper)
                 more, some = min(more + x, ANY), min(some + y, ANY)
             if more < failing:
@@ -397,7 +399,8 @@ def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any,
 def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
     """Outputs that may reach the label on some sequence that ends in the query."""
     pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    return harmful_outputs(pair, other_outputs(pair), last_token(subject.masses, q), subject.automaton)
+    masses = last_token(subject.masses, q)
+    return harmful_outputs(pair, other_outputs(pair), masses, levelled(subject.automaton, masses))
 
 
 @kernel
