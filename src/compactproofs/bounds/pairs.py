@@ -18,7 +18,7 @@ differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| 
 -800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.
 
 So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
-room for the rounding of the margin, for a whole multiple or the difference of two whole multiples of such bounds, and for adding up k of
+room for the rounding of the margin, for a whole multiple or the sum or difference of two whole multiples of such bounds, and for adding up k of
 them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows nothing
 (`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
 
@@ -215,6 +215,27 @@ def spoiler_harms(pair: Any, o: int) -> Any:
     for i in range(k):
         for j in range(n):
             h[i, j] = known((pair.tolerance * pair.A[i, j] + pair.floor) - pair.G[o, i, j])
+    return h
+
+
+@kernel
+@no_type_check
+def spoilers_harms(pair: Any, one: int, other: int, factor: int, more: int) -> Any:
+    """Upper bounds of -(factor G_one + more G_other), rounded like those of `apart_harms`, which differ by a sign.
+
+    Guarantee: where the label beats both outputs, these add up to more than zero.
+    Cost: three operations per position and token.
+    """
+    k, n = pair.A.shape
+    h = np.empty((k, n))
+    if not (1 <= factor <= LARGEST_FACTOR and 1 <= more <= LARGEST_FACTOR):
+        h[:] = np.inf
+        return h
+    a, b = float(factor), float(more)
+    G, P = pair.G[one], pair.G[other]
+    for i in range(k):
+        for j in range(n):
+            h[i, j] = known((a + b) * (pair.tolerance * pair.A[i, j] + pair.floor) - (a * G[i, j] + b * P[i, j]))
     return h
 
 

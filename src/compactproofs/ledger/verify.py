@@ -7,7 +7,7 @@ covers every output. So the mass that fails is at most the sum of the terms' cou
 decided by itself, are taken off. Where a condition is not met the leaf proves nothing: its whole mass counts as failing.
 
 Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to more than zero; right answers are at most the strict count of
--G_o, less listed wrong sequences among those counted.
+-G_o, less listed wrong sequences among those counted. Two spoilers at once: it beats both, so a positive combination of them will do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
 from compactproofs.ledger.harms import AbstractHarms, TableHarms, upper_end, with_slack
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
 from compactproofs.ledger.sources import is_pooled, source_of
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -199,6 +199,8 @@ class Verification:
                 named, good = (term.output, term.parent), 1 <= term.factor <= pairs.LARGEST_FACTOR >= term.less >= 0
             case Spoiler():
                 named, good = (term.output,), True
+            case Spoilers():
+                named, good = (term.output, term.other), all(1 <= n <= pairs.LARGEST_FACTOR for n in (term.factor, term.more))
             case Factored():
                 named, good = (), self.ledger.factors is not None
         if not good or label in named or any(not 0 <= o < self.weights.d_vocab_out for o in named):
@@ -329,7 +331,7 @@ class Verification:
             count = int(mass_up(masses, automaton)) << unit
             counters = []
             for term in leaf.terms if leaf is not None else ():
-                if leaf is None or not isinstance(term, Spoiler):
+                if leaf is None or not isinstance(term, Spoiler | Spoilers):
                     raise LedgerError(f"an upper bound has a term that bounds failures: {term!s:.120}")
                 h = harms.of_leaf(leaf, automaton, masses).harms(term)
                 found, _ = count_harms(h, _kernel_grid(term.grid), masses, automaton, True)
@@ -385,7 +387,7 @@ def _covered(term: Term, before: set[int], others: list[int]) -> set[int]:
             return {term.output}
         case Factored():
             return set(others)
-        case Spoiler():
+        case Spoiler() | Spoilers():
             raise LedgerError("a spoiler stands in a lower bound")
 
 

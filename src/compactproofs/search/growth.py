@@ -219,11 +219,11 @@ class Growth:
             return
         last = _BEFORE_LISTS if self._lists else len(LEVELS) - 1
         rounding = self._lists or found.token < 0 or (gap < 2 * found.doubt < branch.mass // 2)
-        if twig.level < last and rounding:
+        halves = () if found.token < 0 or (twig.level < last and rounding) else branch.split_by(plot, found.token)
+        for half in halves:
+            self._push_twig(Twig(twig.pair, half, max(0, twig.level - 1)), min(gap // 2, half.mass))
+        if not halves and twig.level < last:
             self._push_twig(Twig(twig.pair, branch, twig.level + 1), gap)
-        elif found.token >= 0:
-            for half in branch.split_by(plot, found.token):
-                self._push_twig(Twig(twig.pair, half, max(0, twig.level - 1)), min(gap // 2, half.mass))
 
 
 def _first(failing: Claim, right: Claim) -> Look | None:
