@@ -1121,8 +1121,8 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
 
 
 class Term(NamedTuple):
-    """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; `spoiler`, one output; or `spoilers`,
-    two outputs and two factors."""
+    """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; `spoiler`, one output;
+    or `spoilers`, two outputs and two factors."""
 
     kind: str
     outputs: Row
@@ -2014,7 +2014,8 @@ def failing(T: Tables | Block, part: Part) -> int:
 
 def right(T: Tables | Block, part: Part) -> int:
     """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the leaf, and
-    -n1 G_o - n2 G_p for two spoilers, n1 and n2 being positive. Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
+    -n1 G_o - n2 G_p for two spoilers, n1 and n2 being positive. Without a spoiler everything may be right. Wrong
+    sequences, decided one by one, are taken off if they have been counted."""
     total = 0
     for pair in (pair_of(part.label, q) for q in part.queries):
         for leaf in part.leaves:

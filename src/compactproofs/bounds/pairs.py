@@ -18,9 +18,9 @@ differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| 
 -800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.
 
 So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
-room for the rounding of the margin, for a whole multiple or the sum or difference of two whole multiples of such bounds, and for adding up k of
-them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows nothing
-(`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
+room for the rounding of the margin, for a whole multiple or the sum or difference of two whole multiples of such bounds, and for adding up
+k of them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows
+nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
 
 The spare also covers the difference between shift_q, a rounded number, and the exact largest score, which the checker subtracts: both are
 within the error d of an exponent, so A differs by a factor between 1 - 1.1 d and 1 + 1.1 d, and G by at most 2.2 d b A~ <= 2 T A~. The

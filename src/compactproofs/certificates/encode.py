@@ -151,7 +151,8 @@ def _decoded_term(term: dict[str, Any]) -> Term:
         factor, less = term["factors"]
         return Apart(term["apart"], term["less"], factor, less, grid)
     if "spoilers" in term:
-        return Spoilers(*term["spoilers"], *term["factors"], grid)
+        (output, other), (factor, more) = term["spoilers"], term["factors"]
+        return Spoilers(output, other, factor, more, grid)
     return Factored(grid) if "factored" in term else Spoiler(term["spoiler"], grid)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from compactproofs.arrays.compiling import kernel
 from compactproofs.counting.count_up import Automaton
 
-MANY = 32
+MANY = 64
 """Automata of so many states or fewer are left as they are: counting with them is quick."""
 
 

@@ -52,7 +52,6 @@ class Spoiler:
     grid: Grid
 
 
-
 @dataclass(frozen=True)
 class Spoilers:
     """Right answers are bounded by those on which factor G_output + more G_other is negative: where the label wins, both are."""

@@ -21,7 +21,7 @@ from compactproofs.search.pairs import Place, Tries, harmful_of, look_at_place, 
 from compactproofs.search.writing import written
 
 NOTHING = np.empty(0, dtype=np.int64)
-_MOST_STATES = 64
+MOST_STATES = 64
 """Automata of leaves have at most so many states for each position."""
 
 
@@ -132,7 +132,7 @@ class Branch:
     def split_by(self, plot: Plot, token: int) -> tuple[Branch, ...]:
         """The halves by one more copy of a token than is known; none if that takes too many states."""
         n = int(self.copies[token]) + 1
-        if n > len(plot.masses) or self.states(plot) * (n + 1) > _MOST_STATES:
+        if n > len(plot.masses) or self.states(plot) * (n + 1) > MOST_STATES:
             return ()
         fewer, more = (levelled(half(self.automaton, token, n), plot.masses) for half in (with_fewer, with_more))
         return self._divide(plot, token, n, (fewer, more))

@@ -8,6 +8,7 @@ attention alone, before anything is counted. The automata of the classes are the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -45,18 +46,20 @@ class Chains:
 
     def tokens(self, query: int) -> tuple[int, ...]:
         """The tokens of the chain of a query, the most attended first; none if one unit serves all its sequences."""
+        alike = self._alike[query]
+        if self._without(alike) <= _MOST_OF_ALL:
+            return ()
         weight = self.attended[query]
         order = np.argsort(-weight, kind="stable")
-        falling = weight[order]
-        if not np.isfinite(falling).all():
-            return ()
-        alike = int((falling > falling[0] / _SPREAD).sum())
-        if alike == len(order) or self._share(order[:alike]) <= _MOST_OF_ALL:
-            return ()
-        n = int((falling > _ALIKE * falling[-1]).sum())
-        while n > alike and self._share(order[: n - 1]) <= _LEFT:
+        n, least = int((weight > _ALIKE * weight[order[-1]]).sum()), int(alike.sum())
+        while n > least and self._without(np.isin(np.arange(len(weight)), order[: n - 1])) <= _LEFT:
             n -= 1
         return tuple(order[:n].tolist())
+
+    @cached_property
+    def _alike(self) -> np.ndarray:
+        """(query, token): whether a token is attended about as much as the most attended one."""
+        return ~(self.attended <= self.attended.max(axis=1, keepdims=True, initial=0.0) / _SPREAD)
 
     def rest(self, tokens: tuple[int, ...]) -> Automaton:
         """The sequences of the label in which none of these tokens occurs."""
@@ -71,9 +74,9 @@ class Chains:
             self._classes[tokens] = levelled(with_more(self.rest(tokens[:-1]), tokens[-1], 1), self.subject.masses)
         return self._classes[tokens]
 
-    def _share(self, tokens: np.ndarray) -> float:
-        """About which part of the sequences of the label has none of these tokens."""
-        key = np.sort(tokens).tobytes()
+    def _without(self, tokens: np.ndarray) -> float:
+        """About which part of the sequences of the label has none of these tokens (booleans)."""
+        key = tokens.tobytes()
         if key not in self._shares:
             masses = self.subject.masses.copy()
             whole = self._mass(masses)

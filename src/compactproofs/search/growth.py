@@ -15,7 +15,7 @@ import numpy as np
 
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.outcome import Progress
-from compactproofs.search.branches import Branch, Look, Plot, decide, look
+from compactproofs.search.branches import MOST_STATES, Branch, Look, Plot, decide, look
 from compactproofs.search.chains import Chains
 from compactproofs.search.engine import Claim, Effort, Engine
 from compactproofs.search.pairs import Tries
@@ -222,7 +222,7 @@ class Growth:
         halves = () if found.token < 0 or (twig.level < last and rounding) else branch.split_by(plot, found.token)
         for half in halves:
             self._push_twig(Twig(twig.pair, half, max(0, twig.level - 1)), min(gap // 2, half.mass))
-        if not halves and twig.level < last:
+        if not halves and twig.level < last and (rounding or branch.states(plot) > MOST_STATES):
             self._push_twig(Twig(twig.pair, branch, twig.level + 1), gap)
 
 
