@@ -59,7 +59,7 @@ class Chains:
     @cached_property
     def _alike(self) -> np.ndarray:
         """(query, token): whether a token is attended about as much as the most attended one."""
-        return ~(self.attended <= self.attended.max(axis=1, keepdims=True, initial=0.0) / _SPREAD)
+        return np.asarray(~(self.attended <= self.attended.max(axis=1, keepdims=True, initial=0.0) / _SPREAD))
 
     def rest(self, tokens: tuple[int, ...]) -> Automaton:
         """The sequences of the label in which none of these tokens occurs."""

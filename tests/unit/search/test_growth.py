@@ -1,7 +1,6 @@
 """Trees that are grown for a query and a label: their bounds are true, are what the ledger proves, and only get better."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from compactproofs.search.growth import Growth
 from compactproofs.search.pairs import Tries
 from compactproofs.tasks import task_for, task_of_size
 from compactproofs.tasks.question import Question
-from models import mostly_right, random_weights
+from models import mostly_right, random_weights, weights_from_tables
 from tasks import Named
 
 GLANCE = Effort(3, upper=True)
@@ -69,11 +68,12 @@ def test_chains_are_true_and_are_what_the_ledger_proves(seed, monkeypatch):
 
 
 def torn():
-    """A network of three outputs: the label 0 loses to 1 or to 2, never to both by much, and is never right."""
-    weights = random_weights(3, n_ctx=4, v=4, out=3, scale=0.5)
-    W_U = weights.W_U.copy()
-    W_U[:, 0] = 0.5 * (W_U[:, 1] + W_U[:, 2])
-    return replace(weights, W_U=W_U)
+    """A network of three outputs: the label 0 lies a little below the mean of the two others, and now this one wins, now that."""
+    rng = np.random.default_rng(3)
+    EVOU, PVOU, EU = (rng.integers(-8, 9, size=(n, 3)).astype(float) for n in (4, 4, 4))
+    for table, less in ((EVOU, 0.0), (PVOU, 0.0), (EU, 0.25)):
+        table[:, 0] = 0.5 * (table[:, 1] + table[:, 2]) - less
+    return weights_from_tables(rng.normal(size=(4, 4)), rng.normal(size=(4, 4)), EVOU, PVOU, EU)
 
 
 def test_a_label_that_loses_to_one_of_two_outputs_is_never_right(monkeypatch):
@@ -84,6 +84,7 @@ def test_a_label_that_loses_to_one_of_two_outputs_is_never_right(monkeypatch):
     assert any(isinstance(term, Spoilers) for term in terms)
     ledger = Ledger(engine.question, weights.sha256, engine.lower_parts(), engine.upper_parts())
     assert cp.verify(ledger, weights).correct_at_most == engine.right >= brute_force(weights, task, threads=1).correct
+    assert sum(claim.mass for claim in engine.cells[0].right) == 0
     assert cp.verify(ledger, weights, intervals=True).correct_at_most <= engine.right
 
 
