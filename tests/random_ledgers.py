@@ -6,6 +6,7 @@ from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.form.embedded import is_affine
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers
+from compactproofs.model.network import Network
 
 
 def random_ledger(weights, question, seed, *, factored=False, upper=True):
@@ -72,7 +73,8 @@ def _leaf(weights, question, label, rng, factored):
 
 
 def _parts_above(weights, question, label, rng):
-    two = is_affine(weights)  # about whole blocks there are no two spoilers at once
+    # about whole blocks there are no two spoilers at once
+    two = not isinstance(weights, Network) or is_affine(weights, by_margin=question.margin is not None)
     tokens = question.label_automaton(label).tokens
     others = [o for o in range(weights.d_vocab_out) if o != label]
     for query in tokens.tolist():
