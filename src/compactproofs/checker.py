@@ -1241,7 +1241,7 @@ class Pair:
         if term.kind == "spoiler":
             return [{t: -x for t, x in row.items()} for row in self.terms(term.outputs[0], up=False)]
         if term.kind == "spoilers":
-            (one, two), (n1, n2) = (self.terms(o, up=False) for o in term.outputs), term.numbers
+            (one, two), (n1, n2) = (self.terms(p, up=False) for p in term.outputs), term.numbers
             return [{t: -n1 * x - n2 * row[t] for t, x in known.items()} for known, row in zip(one, two, strict=True)]
         if term.kind == "apart":
             above, below, (n1, n2) = self.terms(term.outputs[0], up=True), self.terms(term.outputs[1], up=False), term.numbers
