@@ -4,7 +4,9 @@ import numpy as np
 
 from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler
+from compactproofs.form.embedded import is_affine
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers
+from compactproofs.model.network import Network
 
 
 def random_ledger(weights, question, seed, *, factored=False, upper=True):
@@ -71,12 +73,17 @@ def _leaf(weights, question, label, rng, factored):
 
 
 def _parts_above(weights, question, label, rng):
+    # about whole blocks there are no two spoilers at once
+    two = not isinstance(weights, Network) or is_affine(weights, by_margin=question.margin is not None)
     tokens = question.label_automaton(label).tokens
     others = [o for o in range(weights.d_vocab_out) if o != label]
     for query in tokens.tolist():
 
         def leaf():
             terms = (Spoiler(int(rng.choice(others)), random_grid(weights, rng)),) if others and rng.random() < 0.8 else ()
+            if terms and two and rng.random() < 0.5:
+                factors = (int(x) for x in rng.integers(1, int(rng.choice([2, 10, 1 << 20])), size=2))
+                terms = (Spoilers(terms[0].output, int(rng.choice(others)), *factors, terms[0].grid),)
             return Leaf(terms, _some_sequences(question, label, rng))
 
         yield Part(int(label), (query,), random_tree(tokens, weights.n_ctx, rng, leaf))

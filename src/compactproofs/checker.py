@@ -1121,7 +1121,8 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
 
 
 class Term(NamedTuple):
-    """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; or `spoiler`, one output."""
+    """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; `spoiler`, one output;
+    or `spoilers`, two outputs and two factors."""
 
     kind: str
     outputs: Row
@@ -1239,6 +1240,9 @@ class Pair:
         self.T.meter.multiply(len(term.outputs) * self.T.k * len(self.tokens), self.T.bits + self.T.scale // 2)
         if term.kind == "spoiler":
             return [{t: -x for t, x in row.items()} for row in self.terms(term.outputs[0], up=False)]
+        if term.kind == "spoilers":
+            (one, two), (n1, n2) = (self.terms(p, up=False) for p in term.outputs), term.numbers
+            return [{t: -n1 * x - n2 * row[t] for t, x in known.items()} for known, row in zip(one, two, strict=True)]
         if term.kind == "apart":
             above, below, (n1, n2) = self.terms(term.outputs[0], up=True), self.terms(term.outputs[1], up=False), term.numbers
             return [{t: n1 * x - n2 * lows[t] for t, x in highs.items()} for highs, lows in zip(above, below, strict=True)]
@@ -1864,8 +1868,9 @@ def pair_of(label: Label, q: int) -> Pair | BlockPair:
 
 # ---------------------------------------------------------------- the rule
 
-KINDS = {"lower": ("joint", "apart", "factored"), "upper": ("spoiler",)}
-FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored", "spoiler": "spoiler"}  # beside the grid's
+KINDS = {"lower": ("joint", "apart", "factored"), "upper": ("spoiler", "spoilers")}
+FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored"}  # beside the grid's
+FIELDS |= {"spoiler": "spoiler", "spoilers": "spoilers factors"}
 
 
 class Leaf(NamedTuple):
@@ -1971,6 +1976,11 @@ def read_term(value: Json, T: Tables | Block, m: int, covered: set[int], kinds: 
     elif kind == "spoiler":
         outputs = [integer(first, 0, T.out - 1, where + ".spoiler")]
         holds(outputs != [m] and not covered, f"{where}: the label cannot spoil a sequence, nor can two outputs")
+    elif kind == "spoilers":
+        outputs = integers(first, 0, T.out - 1, where + ".spoilers", 2)
+        numbers = integers(more[0], 1, 1 << 40, where + ".factors", 2)
+        holds(m not in outputs and not covered, f"{where}: the label cannot spoil a sequence, nor can two terms")
+        holds(isinstance(T, Tables), f"{where}: two spoilers at once are about one head and an affine readout")
     else:
         well_formed(first is True, f"{where}: factored terms stand by themselves, and are true")
     covered.update(outputs)
@@ -2003,8 +2013,9 @@ def failing(T: Tables | Block, part: Part) -> int:
 
 
 def right(T: Tables | Block, part: Part) -> int:
-    """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the leaf.
-    Without a spoiler everything may be right. Wrong sequences, decided one by one, are taken off if they have been counted."""
+    """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the leaf, and
+    -n1 G_o - n2 G_p for two spoilers, n1 and n2 being positive. Without a spoiler everything may be right. Wrong
+    sequences, decided one by one, are taken off if they have been counted."""
     total = 0
     for pair in (pair_of(part.label, q) for q in part.queries):
         for leaf in part.leaves:
@@ -2019,7 +2030,7 @@ def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Iterable[Harms],
     counters, count, scale = [], 0, T.harm_scale
     for term, harm in zip(leaf.terms or (), harms, strict=False):
         T.meter.add(4 * sum(map(len, harm)), scale + abs(term.grid.exponent))
-        start, D = term.grid.rounded(harm, scale, strict=term.kind == "spoiler")
+        start, D = term.grid.rounded(harm, scale, strict=term.kind in KINDS["upper"])
         counters.append((start, D))
         count += count_up(start, D, T.masses, leaf.automaton, T.meter)
     listed = [x for x in leaf.listed if x[-1] in queries]

@@ -154,6 +154,10 @@ class Case:
         for _ in range(len(order) + 1):
             o = self.rng.choice([*others, None])
             spoilers = [] if o is None else [{"spoiler": o, **self.grid(pair.terms(o, up=False), self.T.scale + 2 * self.T.bits)}]
+            if o is not None and self.rng.random() < 0.4:
+                factors = [self.rng.choice([1, 2, self.rng.randrange(1, 1 << 20)]) for _ in range(2)]
+                two = {"spoilers": [o, self.rng.choice(others)], "factors": factors}
+                spoilers = [{**two, **self.grid(pair.terms(o, up=False), self.T.scale + 2 * self.T.bits)}]
             leaves.append(self.rng.choice([None, *[{"terms": spoilers, "listed": []}] * 4]))
         return json_part(m, queries, json_chain(order, leaves))
 

@@ -31,6 +31,7 @@ FILES = (
     "counting/gap_kernels.py",
     "counting/grid.py",
     "counting/kernels.py",
+    "counting/levels.py",
     "counting/walks.py",
     "interpretation/ablation_kernel.py",
     "search/compact.py",

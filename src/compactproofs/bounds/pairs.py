@@ -18,9 +18,9 @@ differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| 
 -800, A is off by at most 2^-1074, and the product underflows by at most as much: together (2 b + 1) 2^-1074 < floor / 4. QED.
 
 So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
-room for the rounding of the margin, for a whole multiple or the difference of two whole multiples of such bounds, and for adding up k of
-them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows nothing
-(`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
+room for the rounding of the margin, for a whole multiple or the sum or difference of two whole multiples of such bounds, and for adding up
+k of them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows
+nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
 
 The spare also covers the difference between shift_q, a rounded number, and the exact largest score, which the checker subtracts: both are
 within the error d of an exponent, so A differs by a factor between 1 - 1.1 d and 1 + 1.1 d, and G by at most 2.2 d b A~ <= 2 T A~. The
@@ -120,7 +120,7 @@ def token_kinds(automaton: Any) -> Any:
 
 @kernel
 @no_type_check
-def rivals(evaluation: Any, subject: Any, masses: Any, query: int) -> Any:
+def rivals(evaluation: Any, subject: Any, masses: Any, automaton: Any, query: int) -> Any:
     """Outputs that may reach the label on some accepted sequence with a mass: those that `walk_upper` does not rule out, all at once.
 
     Every sum is the same as there, number by number: adding one number rounds monotonically, so the largest of some sums is the sum with
@@ -129,7 +129,7 @@ def rivals(evaluation: Any, subject: Any, masses: Any, query: int) -> Any:
     Guarantee: the label beats every output that is not here, on every accepted sequence.
     Cost: a product, four additions and two comparisons per output, position and token.
     """
-    tokens, label, automaton = subject.tokens, subject.label, subject.automaton
+    tokens, label = subject.tokens, subject.label
     following, accepting, first = automaton
     n_states = following.shape[0]
     k, n = masses.shape
@@ -320,6 +320,27 @@ def spoiler_harms(pair: Any, o: int) -> Any:
     for i in range(k):
         for j in range(n):
             h[i, j] = known((pair.tolerance * pair.A[i, j] + pair.floor) - pair.G[o, i, j])
+    return h
+
+
+@kernel
+@no_type_check
+def spoilers_harms(pair: Any, one: int, other: int, factor: int, more: int) -> Any:
+    """Upper bounds of -(factor G_one + more G_other), rounded like those of `apart_harms`, which differ by a sign.
+
+    Guarantee: where the label beats both outputs, these add up to more than zero.
+    Cost: three operations per position and token.
+    """
+    k, n = pair.A.shape
+    h = np.empty((k, n))
+    if not (1 <= factor <= LARGEST_FACTOR and 1 <= more <= LARGEST_FACTOR):
+        h[:] = np.inf
+        return h
+    a, b = float(factor), float(more)
+    G, P = pair.G[one], pair.G[other]
+    for i in range(k):
+        for j in range(n):
+            h[i, j] = known((a + b) * (pair.tolerance * pair.A[i, j] + pair.floor) - (a * G[i, j] + b * P[i, j]))
     return h
 
 

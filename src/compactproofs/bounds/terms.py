@@ -51,6 +51,10 @@ class Terms:
         """-G_one. Guarantee: where the label beats `one`, these add up to more than zero."""
         return -self.G[one]
 
+    def spoilers(self, one: int, other: int, factor: int, more: int) -> Any:
+        """-(factor G_one + more G_other). Guarantee: where the label beats `one` and `other`, these add up to more than zero."""
+        return -(self.G[one] * float(factor) + self.G[other] * float(more))
+
     def harmless(self, one: int, masses: np.ndarray, automaton: Automaton) -> bool:
         """`walk`: whether the sum of G_one is certainly negative on every accepted sequence that has mass.
 

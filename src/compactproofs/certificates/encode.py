@@ -14,7 +14,7 @@ from compactproofs.certificates.hints import certifiable_block, encoded_hints
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import CertificateError
 from compactproofs.form.embedded import position_centre
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.tasks import AbstractTask, MaxOfK
@@ -96,6 +96,8 @@ def _term(term: Term) -> dict[str, Any]:
             named = {"factored": True}
         case Spoiler():
             named = {"spoiler": term.output}
+        case Spoilers():
+            named = {"spoilers": [term.output, term.other], "factors": [term.factor, term.more]}
     grid = term.grid
     return {**named, "step": [grid.mantissa, grid.exponent], "depth": grid.depth, "offsets": list(grid.offsets)}
 
@@ -148,6 +150,9 @@ def _decoded_term(term: dict[str, Any]) -> Term:
     if "apart" in term:
         factor, less = term["factors"]
         return Apart(term["apart"], term["less"], factor, less, grid)
+    if "spoilers" in term:
+        (output, other), (factor, more) = term["spoilers"], term["factors"]
+        return Spoilers(output, other, factor, more, grid)
     return Factored(grid) if "factored" in term else Spoiler(term["spoiler"], grid)
 
 

@@ -173,30 +173,30 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     if not alive[0, first] or start + greatest[0, first] < 0:
         return 0, 0
 
-    leads = np.zeros((n_states, n_states), np.bool_)  # whether some token leads from one state to another
-    for s in range(n_states):
-        for t in range(n):
-            if following[s, t] >= 0:
-                leads[s, following[s, t]] = True
     exponents = unit_exponents(masses)
     operations = 0
-    # f(s, base[s] + j) = window[s, j] for j < held[s]; below that f is 0, above it total[s]
+    # f(s, base[s] + j) = window[place[s] + j] for j < held[s]; below that f is 0, above it total[s]
     base = np.zeros(n_states, np.int64)
     held = np.zeros(n_states, np.int64)
-    window = np.zeros((n_states, 0), np.int64)
+    place = np.zeros(n_states, np.int64)
+    window = np.zeros(0, np.int64)
     total = np.zeros(n_states, np.int64)
     for s in range(n_states):
         total[s] = 1 if accepting[s] else 0
+    targets = np.empty(n_states, np.int64)
+    lightest = np.full(n_states, -1)  # of the tokens that lead to a state, the one with the least D, and behind each the next
+    behind = np.empty(n, np.int64)
     for i in range(k - 1, -1, -1):
         e = exponents[i]
         if e > 0:
             for s in range(n_states):
                 total[s] = (total[s] + (1 << e) - 1) >> e
-                for j in range(held[s]):
-                    window[s, j] = (window[s, j] + (1 << e) - 1) >> e
+            for j in range(window.shape[0]):
+                window[j] = (window[j] + (1 << e) - 1) >> e
         begin = np.zeros(n_states, np.int64)
         width = np.zeros(n_states, np.int64)
-        widest = 0
+        new_place = np.zeros(n_states, np.int64)
+        widest = size = 0
         for s in range(n_states):
             if alive[i, s]:
                 begin[s] = max(-greatest[i, s], reach_low[i, s])
@@ -205,7 +205,9 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
                     width[s] = 0
                     begin[s] = reach_low[i, s]
                 widest = max(widest, width[s])
-        new = np.zeros((n_states, widest), np.int64)
+                new_place[s] = size
+                size += width[s]
+        new = np.zeros(size, np.int64)
         new_total = np.zeros(n_states, np.int64)
         rising = np.empty(widest + 1, np.int64)
         order = ascending(D[i, 0])
@@ -216,26 +218,33 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
             if D.shape[1] > 1:
                 order = ascending(row)
             rising[: width[s] + 1] = 0
-            for z in range(n_states):
-                if not (leads[s, z] and alive[i + 1, z]):
-                    continue
-                r = 0
-                while r < n:
-                    d = row[order[r]]
+            m = 0
+            for r in range(n - 1, -1, -1):
+                t = order[r]
+                z = following[s, t]
+                if z >= 0 and masses[i, t] > 0 and alive[i + 1, z]:
+                    if lightest[z] < 0:
+                        targets[m] = z
+                        m += 1
+                    behind[t] = lightest[z]
+                    lightest[z] = t
+            for x in range(m):
+                z = targets[x]
+                t = lightest[z]
+                lightest[z] = -1
+                while t >= 0:
+                    d = row[t]
                     w = 0
-                    while r < n and row[order[r]] == d:
-                        if following[s, order[r]] == z:
-                            w += masses[i, order[r]]
-                        r += 1
-                    if w == 0:
-                        continue
+                    while t >= 0 and row[t] == d:
+                        w += masses[i, t]
+                        t = behind[t]
                     new_total[s] += w * total[z]
                     move = begin[s] + d - base[z]
                     low = min(max(-move, 0), width[s])
                     high = min(max(held[z] - move, low), width[s])
                     rising[high] += w * total[z]
                     if high > low:
-                        source, target = window[z, low + move : high + move], new[s, low:high]
+                        source, target = window[place[z] + low + move :], new[new_place[s] + low :]
                         operations += (high - low) if w == 1 else 2 * (high - low)
                         if w == 1:
                             for j in range(high - low):
@@ -247,12 +256,12 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
             above = 0
             for j in range(width[s]):
                 above += rising[j]
-                new[s, j] += above
-        window, base, held, total = new, begin, width, new_total
+                new[new_place[s] + j] += above
+        window, base, held, place, total = new, begin, width, new_place, new_total
     z = start - base[first]
     if z < 0:
         return 0, operations
-    return (window[first, z] if z < held[first] else total[first]), operations
+    return (window[place[first] + z] if z < held[first] else total[first]), operations
 
 
 @kernel
@@ -260,18 +269,28 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
 def mass_up(masses: Any, automaton: Any) -> int:
     """The mass of all accepted sequences, in the units of `count_up` and rounded like it: its result if every D is 0."""
     following, accepting, first = automaton
-    n_states, n = following.shape
+    k, n = masses.shape
+    n_states = following.shape[0]
+    reached = np.zeros((k, n_states), np.bool_)
+    reached[0, first] = True
+    for i in range(k - 1):
+        for s in range(n_states):
+            if reached[i, s]:
+                for t in range(n):
+                    if following[s, t] >= 0 and masses[i, t] > 0:
+                        reached[i + 1, following[s, t]] = True
     exponents = unit_exponents(masses)
     total = np.zeros(n_states, np.int64)
     for s in range(n_states):
         total[s] = 1 if accepting[s] else 0
-    for i in range(masses.shape[0] - 1, -1, -1):
+    for i in range(k - 1, -1, -1):
         new = np.zeros(n_states, np.int64)
         for s in range(n_states):
             total[s] = (total[s] + (1 << exponents[i]) - 1) >> exponents[i]
         for s in range(n_states):
-            for t in range(n):
-                if following[s, t] >= 0:
-                    new[s] += masses[i, t] * total[following[s, t]]
+            if reached[i, s]:
+                for t in range(n):
+                    if following[s, t] >= 0:
+                        new[s] += masses[i, t] * total[following[s, t]]
         total = new
     return total[first]

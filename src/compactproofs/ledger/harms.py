@@ -13,7 +13,7 @@ from compactproofs.bounds import pairs
 from compactproofs.bounds.terms import Terms
 from compactproofs.counting.count_up import Automaton
 from compactproofs.errors import LedgerError
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Spoiler, Term
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Spoiler, Spoilers, Term
 
 
 class AbstractHarms(ABC):
@@ -59,6 +59,8 @@ class CompiledHarms(AbstractHarms):
                 found = pairs.apart_harms(self.pair, term.output, term.parent, term.factor, term.less)
             case Spoiler():
                 found = pairs.spoiler_harms(self.pair, term.output)
+            case Spoilers():
+                found = pairs.spoilers_harms(self.pair, term.output, term.other, term.factor, term.more)
             case Factored():
                 raise LedgerError("a factored term stands among terms of single outputs")
         return np.asarray(found)
@@ -88,6 +90,8 @@ class ArrayHarms(AbstractHarms):
                 found = self.terms.apart(term.output, term.parent, term.factor, term.less)
             case Spoiler():
                 found = self.terms.spoiler(term.output)
+            case Spoilers():
+                found = self.terms.spoilers(term.output, term.other, term.factor, term.more)
             case Factored():
                 raise LedgerError("a factored term stands among terms of single outputs")
         return upper_end(found)

@@ -52,7 +52,18 @@ class Spoiler:
     grid: Grid
 
 
-Term = Joint | Apart | Factored | Spoiler
+@dataclass(frozen=True)
+class Spoilers:
+    """Right answers are bounded by those on which factor G_output + more G_other is negative: where the label wins, both are."""
+
+    output: int
+    other: int
+    factor: int
+    more: int
+    grid: Grid
+
+
+Term = Joint | Apart | Factored | Spoiler | Spoilers
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.form.pooled import pooled
 from compactproofs.form.whole_block import WholeBlock, uniform_block, whole_block
 from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, UnknownHarms
-from compactproofs.ledger.ledger import Factored, Leaf, Part, Spoiler, Term
+from compactproofs.ledger.ledger import Factored, Leaf, Part, Spoiler, Spoilers, Term
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.tasks.question import Question
@@ -189,8 +189,8 @@ class LeafHarms(AbstractHarms):
         return CompiledHarms(pair) if usable(pair) else UnknownHarms(whole.subject.masses.shape, whole)
 
     def harms(self, term: Term) -> np.ndarray:
-        if isinstance(term, Factored):
-            raise LedgerError("factored terms are about one head and an affine readout")
+        if isinstance(term, Factored | Spoilers):
+            raise LedgerError("factored terms, and two spoilers at once, are about one head and an affine readout")
         if isinstance(term, Spoiler):
             return self._made(term.output).single(0)
         return self._tables.harms(term)

@@ -7,7 +7,7 @@ covers every output. So the mass that fails is at most the sum of the terms' cou
 decided by itself, are taken off. Where a condition is not met the leaf proves nothing: its whole mass counts as failing.
 
 Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to more than zero; right answers are at most the strict count of
--G_o, less listed wrong sequences among those counted.
+-G_o, less listed wrong sequences among those counted. Two spoilers at once: it beats both, so a positive combination of them will do.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from compactproofs.bounds.factors import Factors
 from compactproofs.counting.alike import count_where_alike
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
 from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
+from compactproofs.counting.levels import levelled
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
 from compactproofs.ledger.harms import AbstractHarms, TableHarms, upper_end, with_slack
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Term, Tree
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
 from compactproofs.ledger.sources import is_pooled, source_of
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -160,13 +161,15 @@ class Verification:
 
     def leaves(self, part: Part) -> Iterator[tuple[Leaf | None, Automaton]]:
         """The leaves of a part, each with the automaton of its sequences."""
-        waiting: list[tuple[Tree, Automaton]] = [(part.tree, self.subject(part.label).automaton)]
+        subject = self.subject(part.label)
+        masses = for_queries(subject, self.numbers(part.label, part.queries))
+        waiting: list[tuple[Tree, Automaton]] = [(part.tree, levelled(subject.automaton, masses))]
         while waiting:
             tree, automaton = waiting.pop()
             if isinstance(tree, Split):
                 (token,) = self.numbers(part.label, [tree.token]).tolist()
-                waiting.append((tree.fewer, with_fewer(automaton, token, tree.at_least)))
-                waiting.append((tree.more, with_more(automaton, token, tree.at_least)))
+                for half, split in ((tree.fewer, with_fewer), (tree.more, with_more)):
+                    waiting.append((half, levelled(split(automaton, token, tree.at_least), masses)))
             else:
                 yield tree, automaton
 
@@ -196,6 +199,8 @@ class Verification:
                 named, good = (term.output, term.parent), 1 <= term.factor <= pairs.LARGEST_FACTOR >= term.less >= 0
             case Spoiler():
                 named, good = (term.output,), True
+            case Spoilers():
+                named, good = (term.output, term.other), all(1 <= n <= pairs.LARGEST_FACTOR for n in (term.factor, term.more))
             case Factored():
                 named, good = (), self.ledger.factors is not None
         if not good or label in named or any(not 0 <= o < self.weights.d_vocab_out for o in named):
@@ -326,7 +331,7 @@ class Verification:
             count = int(mass_up(masses, automaton)) << unit
             counters = []
             for term in leaf.terms if leaf is not None else ():
-                if leaf is None or not isinstance(term, Spoiler):
+                if leaf is None or not isinstance(term, Spoiler | Spoilers):
                     raise LedgerError(f"an upper bound has a term that bounds failures: {term!s:.120}")
                 h = harms.of_leaf(leaf, automaton, masses).harms(term)
                 found, _ = count_harms(h, _kernel_grid(term.grid), masses, automaton, True)
@@ -382,7 +387,7 @@ def _covered(term: Term, before: set[int], others: list[int]) -> set[int]:
             return {term.output}
         case Factored():
             return set(others)
-        case Spoiler():
+        case Spoiler() | Spoilers():
             raise LedgerError("a spoiler stands in a lower bound")
 
 

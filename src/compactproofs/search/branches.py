@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
+from compactproofs.counting.levels import MANY, levelled
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries
 from compactproofs.form.evaluation import Evaluation
+from compactproofs.search.chains import Chains
 from compactproofs.search.listing import list_doubtful
 from compactproofs.search.pairs import Place, Tries, harmful_of, look_at_place, rooms
 from compactproofs.search.writing import written
 
 NOTHING = np.empty(0, dtype=np.int64)
-_MOST_STATES = 64
-"""Automata of leaves have at most so many states."""
+MOST_STATES = 64
+"""Automata of leaves have at most so many states for each position."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ class Branch:
         usual, n = plot.subject.usual, len(plot.subject.tokens)
         copies = np.zeros(n, dtype=np.int64)
         copies[usual] = 1
-        return cls(plot.subject.automaton, usual, copies, mass, mass, mass)
+        return cls(levelled(plot.subject.automaton, plot.masses), usual, copies, mass, mass, mass)
 
     @property
     def gap(self) -> int:
@@ -102,15 +104,20 @@ class Branch:
 
     def learn(self, look: Look) -> None:
         """Keep the better of what is known and what was found."""
+        self.keep(look)
+        branch: Branch | None = self
+        while branch is not None:
+            branch._add_up()
+            branch = branch.parent
+
+    def keep(self, look: Look) -> None:
+        """Keep the better of what is known and what was found, without telling the branches that this is a part of."""
         self.latest = look
         if look.failing < (self.mass if self.below is None else self.below.failing):
             self.below = look
         if look.right < (self.mass if self.above is None else self.above.right):
             self.above = look
-        branch: Branch | None = self
-        while branch is not None:
-            branch._add_up()
-            branch = branch.parent
+        self._add_up()
 
     def _add_up(self) -> None:
         own = self.mass if self.below is None else self.below.failing, self.mass if self.above is None else self.above.right
@@ -125,9 +132,21 @@ class Branch:
     def split_by(self, plot: Plot, token: int) -> tuple[Branch, ...]:
         """The halves by one more copy of a token than is known; none if that takes too many states."""
         n = int(self.copies[token]) + 1
-        if n > len(plot.masses) or len(self.automaton.following) * (n + 1) > _MOST_STATES:
+        if n > len(plot.masses) or self.states(plot) * (n + 1) > MOST_STATES:
             return ()
-        fewer, more = with_fewer(self.automaton, token, n), with_more(self.automaton, token, n)
+        fewer, more = (levelled(half(self.automaton, token, n), plot.masses) for half in (with_fewer, with_more))
+        return self._divide(plot, token, n, (fewer, more))
+
+    def chain(self, plot: Plot, chains: Chains, tokens: tuple[int, ...]) -> list[Branch]:
+        """The classes of a chain of tokens, of a root: those in which a token occurs and none before it; and those without any."""
+        found, rest = [], self
+        for j, token in enumerate(tokens):
+            rest, one = rest._divide(plot, token, 1, (chains.rest(tokens[: j + 1]), chains.among(tokens[: j + 1])))
+            found.append(one)
+        return [*found, rest]
+
+    def _divide(self, plot: Plot, token: int, n: int, automata: tuple[Automaton, Automaton]) -> tuple[Branch, Branch]:
+        fewer, more = automata
         known, exact = self.copies.copy(), self.copies.copy()
         known[token], exact[token] = n, -1
         self.split = token, n
@@ -136,6 +155,11 @@ class Branch:
             Branch(more, token, known, mass := plot.mass(more), mass, mass, self),
         )
         return self.halves
+
+    def states(self, plot: Plot) -> int:
+        """About how many states there are at one position."""
+        n = len(self.automaton.following)
+        return n if n <= MANY else -(-n // len(plot.masses))
 
     def leaves(self, side: str) -> Iterator[Look | None]:
         """The looks that the best bound rests on; None where nothing is known."""

@@ -7,14 +7,16 @@ where different outputs spoil different sequences, and sequence by sequence wher
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.outcome import Progress
-from compactproofs.search.branches import Branch, Look, Plot, decide, look
+from compactproofs.search.branches import MOST_STATES, Branch, Look, Plot, decide, look
+from compactproofs.search.chains import Chains
 from compactproofs.search.engine import Claim, Effort, Engine
 from compactproofs.search.pairs import Tries
 
@@ -27,6 +29,10 @@ COUNTABLE = 1 << 31
 """Sequences are decided one by one if there are no more in all."""
 _SMALL = 13
 """What is below two to minus this of all that is undecided is not worth a finer count."""
+_CLASS_STEPS = 100
+"""The classes of a chain are first looked at with so many steps."""
+_CLASS_SMALL = 17
+"""What is below two to minus this of a pair is too little to look twice at one of its classes."""
 _BEFORE_LISTS = 1
 """The level of pairs whose sequences may be listed, at most, before they are split."""
 
@@ -72,6 +78,7 @@ class Growth:
         question = engine.question
         self._lists = question.uniform and question.total <= COUNTABLE
         self._narrow = 0 if self._lists else narrow  # what can be known exactly shall be
+        self._chains: dict[int, Chains] = {}
         self._queue: list[tuple[float, int, Task]] = []
         self._number = 0
         self._gap = engine.failing + engine.right - question.total
@@ -90,10 +97,15 @@ class Growth:
         """Look at all pairs of these labels."""
         for label in labels:
             totals = self._engine.cells[label].totals
-            for queries in self._engine.portions(label):
-                self._push(
-                    Portion(label, queries), sum(totals[q] for q in queries), len(queries) * self._cost(label, 2, self._effort.steps, 2)
-                )
+            for portion in self._engine.portions(label):
+                chained = [q for q in portion if totals[q] and self._chain(label, q)]
+                queries = [q for q in portion if q not in chained]
+                if queries:
+                    cost = len(queries) * self._cost(label, 2, self._effort.steps, 2)
+                    self._push(Portion(label, queries), sum(totals[q] for q in queries), cost)
+                for q in chained:
+                    cost = len(self._chain(label, q)) * self._cost(label, 2, _CLASS_STEPS, 8)
+                    self._push(Twig(Pair(label, q), None, 0), totals[q], cost)
 
     def add_pair(self, label: int, query: int) -> None:
         """Look again at a pair, if its bounds are apart."""
@@ -105,11 +117,8 @@ class Growth:
 
     def run(self, budget: Budget) -> None:
         """Work until the bounds are close, there is nothing left to do, or the time is up."""
-        for task, found in in_threads(self._work, self, budget):
-            if isinstance(task, Twig) and isinstance(found, Look):
-                self._grown(task, found)
-            elif isinstance(task, Portion) and not isinstance(found, Look):
-                self._looked(task, found)
+        for _, learn in in_threads(self._work, self, budget):
+            learn()
             if self._progress is not None:
                 self._progress(self._engine.question.total - self._gap, self._engine.question.total)
 
@@ -126,8 +135,9 @@ class Growth:
         heapq.heappush(self._queue, (-gap / self._engine.question.total / seconds, self._number, task))
 
     def _push_twig(self, twig: Twig, gap: int) -> None:
-        states = 2 if twig.branch is None else len(twig.branch.automaton.following)
-        outputs = 8 if twig.pair.plot is None else len(twig.pair.plot.candidates)
+        branch, plot = twig.branch, twig.pair.plot
+        states = 2 if branch is None or plot is None else branch.states(plot)
+        outputs = 8 if plot is None else len(plot.candidates)
         self._push(twig, gap, self._cost(twig.pair.label, states, LEVELS[twig.level], outputs))
 
     def _cost(self, label: int, states: int, steps: int, outputs: int) -> float:
@@ -135,23 +145,43 @@ class Growth:
         n, k = len(self._engine.subjects[label].tokens), self._engine.weights.n_ctx
         return n * k * (1e-8 * self._engine.weights.d_vocab_out + 1e-9 * states * steps * (3 + outputs / 8))
 
-    def _work(self, task: Task) -> list[tuple[Claim, Claim]] | Look:
+    def _chain(self, label: int, query: int) -> tuple[int, ...]:
+        """The tokens of the chain of a pair, if it needs one. Where sequences are decided one by one, none does."""
+        if self._lists:
+            return ()
+        if label not in self._chains:
+            self._chains[label] = Chains.of(self._engine.evaluation, self._engine.subjects[label])
+        return self._chains[label].tokens(query)
+
+    def _work(self, task: Task) -> Callable[[], None]:
+        """Do something about it; what is returned keeps what was found."""
         if isinstance(task, Portion):
-            return self._engine.claims(task.label, task.queries, self._effort)
+            return partial(self._looked, task, self._engine.claims(task.label, task.queries, self._effort))
         pair, branch = task.pair, task.branch
         if pair.plot is None:
             pair.plot = Plot.of(self._engine.evaluation, self._engine.subjects[pair.label], pair.query)
         if branch is None:
             branch = pair.root = Branch.root(pair.plot, self._engine.cells[pair.label].totals[pair.query])
-        if task.deciding:
-            known = branch.latest if branch.latest is not None else pair.first
+            tokens = self._chain(pair.label, pair.query)
+            if tokens:
+                classes = branch.chain(pair.plot, self._chains[pair.label], tokens)
+                return partial(self._grown, task, self._look_at_classes(pair.plot, classes, branch.mass))
+        return partial(self._grown, task, [(branch, self._look(task, pair.plot, branch))])
+
+    def _look(self, twig: Twig, plot: Plot, branch: Branch) -> Look:
+        if twig.deciding:
+            known = branch.latest if branch.latest is not None else twig.pair.first
             if known is not None:
-                return decide(pair.plot, branch, known)
-        small = 0 if self._lists else (self._gap >> _SMALL) >> pair.plot.unit
-        tries = Tries(LEVELS[task.level], 0, min(small, 1 << 61), self._lists, not self._lists, True)
-        found = look(pair.plot, branch, tries)
+                return decide(plot, branch, known)
+        small = 0 if self._lists else (self._gap >> _SMALL) >> plot.unit
+        tries = Tries(LEVELS[twig.level], 0, min(small, 1 << 61), self._lists, not self._lists, True)
+        found = look(plot, branch, tries)
         few = self._lists and 0 < found.failing + found.right - branch.mass <= _MOST_LISTED
-        return decide(pair.plot, branch, found) if few else found
+        return decide(plot, branch, found) if few else found
+
+    def _look_at_classes(self, plot: Plot, classes: list[Branch], mass: int) -> list[tuple[Branch, Look]]:
+        tries = Tries(_CLASS_STEPS, 0, min(mass >> _CLASS_SMALL >> plot.unit, 1 << 61), True, False, True)
+        return [(branch, look(plot, branch, tries)) for branch in classes]
 
     def _looked(self, task: Portion, claims: list[tuple[Claim, Claim]]) -> None:
         for query, (failing, right) in zip(task.queries, claims, strict=True):
@@ -164,25 +194,36 @@ class Growth:
         cells.tighten(query, failing, right)
         self._gap += cells.gap(query) - before
 
-    def _grown(self, twig: Twig, found: Look) -> None:
+    def _grown(self, twig: Twig, looks: list[tuple[Branch, Look]]) -> None:
+        """Keep what was found about a branch, or about all classes of a chain; the last is a part of whatever the others are a part of."""
         pair = twig.pair
-        branch = twig.branch or pair.root
-        if branch is None or pair.root is None or pair.plot is None:
+        if pair.root is None or pair.plot is None:
             return
-        branch.learn(found)
+        for branch, found in looks[:-1]:
+            branch.keep(found)
+        for branch, found in looks[-1:]:
+            branch.learn(found)
         total = self._engine.cells[pair.label].totals[pair.query]
         whole = (Claim(min(mass, total), tree=pair.root) for mass in (pair.root.failing, pair.root.right))
         self._tighten(pair.label, pair.query, *whole)
+        for branch, found in looks:
+            if branch is pair.root or twig.branch is not None:
+                self._go_on(twig, pair.plot, branch, found)
+            elif branch.gap > 0:
+                self._push_twig(Twig(pair, branch, 0), branch.gap)
+
+    def _go_on(self, twig: Twig, plot: Plot, branch: Branch, found: Look) -> None:
+        """What to do next about a branch that was looked at."""
         gap = found.failing + found.right - branch.mass
         if gap <= 0 or twig.deciding or len(found.listed[0]) + len(found.listed[1]):
             return
         last = _BEFORE_LISTS if self._lists else len(LEVELS) - 1
         rounding = self._lists or found.token < 0 or (gap < 2 * found.doubt < branch.mass // 2)
-        if twig.level < last and rounding:
-            self._push_twig(Twig(pair, branch, twig.level + 1), gap)
-        elif found.token >= 0:
-            for half in branch.split_by(pair.plot, found.token):
-                self._push_twig(Twig(pair, half, max(0, twig.level - 1)), min(gap // 2, half.mass))
+        halves = () if found.token < 0 or (twig.level < last and rounding) else branch.split_by(plot, found.token)
+        for half in halves:
+            self._push_twig(Twig(twig.pair, half, max(0, twig.level - 1)), min(gap // 2, half.mass))
+        if not halves and twig.level < last and (rounding or branch.states(plot) > MOST_STATES):
+            self._push_twig(Twig(twig.pair, branch, twig.level + 1), gap)
 
 
 def _first(failing: Claim, right: Claim) -> Look | None:

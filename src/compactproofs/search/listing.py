@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import RIGHT, WRONG, decide, joint_harms, pair_of, spoiler_harms
+from compactproofs.bounds.pairs import RIGHT, WRONG, decide, joint_harms, pair_of
 from compactproofs.counting.grid import Grid, initial_sum, on_grid
-from compactproofs.search.pairs import last_token
+from compactproofs.search.pairs import last_token, of_spoilers
 
 _NEVER = -(1 << 60)
 
@@ -108,7 +108,7 @@ def list_doubtful(evaluation: Any, subject: Any, q: int, place: Any, records: An
     may_fail = counted(joint_harms(pair, outputs, below[at + m : at + 2 * m]), below, at + 2 * m, False)
     may_be_right = Counted(np.zeros((k, 1, n), np.int64), 0)  # without a spoiler, all may be right
     if above[0] >= 0:
-        may_be_right = counted(spoiler_harms(pair, above[0]), above, 1, True)
+        may_be_right = counted(of_spoilers(pair, above), above, 4, True)
     following, _, first = place.automaton
     D, E = may_fail.D[:, 0], may_be_right.D[:, 0]
     fails, holds = most_ahead(D, masses, place.automaton), most_ahead(E, masses, place.automaton)

@@ -10,6 +10,7 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import joint_harms, pair_for, rivals
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.count_up import mass_up, unit_exponents
+from compactproofs.counting.levels import levelled
 from compactproofs.counting.subject import for_queries
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, natural_unit, occurring
@@ -25,12 +26,12 @@ def count_outputs(evaluation: Any, subject: Any, q: int, steps: int, counts: Any
     Cost: a walk for each output, and a count for each that a walk does not rule out.
     """
     masses = last_token(subject.masses, q)
-    outputs = rivals(evaluation, subject, masses, subject.tokens[q])
+    leaf = Leaf(masses, levelled(subject.automaton, masses), subject.usual, subject.usual)
+    outputs = rivals(evaluation, subject, masses, leaf.automaton, subject.tokens[q])
     pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], outputs)
-    leaf = Leaf(masses, subject.automaton, subject.usual, subject.usual)
     seen = occurring(leaf)
     written = np.empty(3 + masses.shape[0], np.int64)
-    everything = mass_up(masses, subject.automaton)
+    everything = mass_up(masses, leaf.automaton)
     counts[:] = 0
     for x in range(outputs.shape[0]):
         h = joint_harms(pair, outputs[x : x + 1], ONE)

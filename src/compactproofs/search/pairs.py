@@ -11,9 +11,19 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_for, rivals, spoiler_harms, walk_operations
+from compactproofs.bounds.pairs import (
+    apart_harms,
+    harmful_outputs,
+    joint_harms,
+    pair_for,
+    rivals,
+    spoiler_harms,
+    spoilers_harms,
+    walk_operations,
+)
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.count_up import ascending, mass_up
+from compactproofs.counting.levels import levelled
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
 from compactproofs.search.writing import begin, put, put_all, replace
 
@@ -24,6 +34,10 @@ JOINT, APART = 0, 1
 """Kinds of terms in records."""
 
 MULTIPLIER, MULTIPLIERS = 0.7, (0.4, 0.9, 1.0)
+SHARES = (1.0, 0.5, 2.0)
+"""Of two spoilers, how much the other one counts: times what levels their sum, or in units of each."""
+RARE = 10
+"""Two spoilers are tried where more than two to minus this of a leaf may be right."""
 PARENTS = 3
 RANKING_STEPS = 8
 RANKED = 8
@@ -40,6 +54,8 @@ DOUBT, SPLIT, TOLD = 0, 1, 2
 """Where `bound_leaf` tells what might help, and how much it tells."""
 
 ONE = np.ones(1, dtype=np.int64)
+ALONE = np.array([-1, 1, 1])
+"""What stands behind a spoiler without another."""
 
 
 class Tries(NamedTuple):
@@ -58,7 +74,7 @@ def rooms(tries: Tries, n_out: int, k: int, n: int) -> tuple[int, int]:
     """How long records below and above can get, for so many outputs, positions and tokens."""
     classes, grid = min(tries.classes, n), 3 + k
     terms = max(3 + 2 * n_out + grid, n_out * (6 + grid) if tries.apart else 0)
-    return 3 + classes + (1 + classes) * (2 + terms), 2 + classes + (1 + classes) * (1 + grid)
+    return 3 + classes + (1 + classes) * (2 + terms), 2 + classes + (1 + classes) * (4 + grid)
 
 
 @kernel
@@ -139,9 +155,75 @@ def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
             grid, tried = tried, grid
     put(above, chosen)
     if chosen >= 0:
+        put_all(above, ALONE)
         put_all(above, grid)
     order[0], order[front] = order[front], order[0]
     return right
+
+
+@kernel
+@no_type_check
+def spoiled_by_two(pair: Any, ranking: Any, leaf: Any, steps: int, right: int, above: Any) -> int:
+    """A better bound of right answers, if two outputs together give one: they then lose to both, or to a positive combination. A rough
+    count chooses among some; what was chosen is what stands in the record."""
+    outputs, units, order = ranking
+    k, seen = leaf.masses.shape[0], occurring(leaf)
+    tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
+    x, best, partner, n1, n2 = order[0], right, -1, 1, 1
+    for y in range(1, min(SPOILERS, order.shape[0])):
+        level = levelling(pair.G[outputs[x]], pair.G[outputs[order[y]]], seen)
+        for share in SHARES:
+            ratio = share * (level if level > 0.0 else units[x] / units[order[y]])
+            a = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
+            b = max(1, int(min(ratio, 1.0) * HEAVIEST))
+            h = spoilers_harms(pair, outputs[x], outputs[order[y]], a, b)
+            unit = natural_unit(h, seen, leaf.usual, leaf.token)
+            found, _ = count_on_grid(h, leaf, unit, min(steps, COARSE * FINER), SPOILER_DEPTH, True, tried)
+            if found < best:
+                best, partner, n1, n2 = found, order[y], a, b
+                grid, tried = tried, grid
+    if partner < 0:
+        return right
+    if best > 0 and steps > COARSE * FINER:
+        h = spoilers_harms(pair, outputs[x], outputs[partner], n1, n2)
+        found, _ = count_on_grid(h, leaf, natural_unit(h, seen, leaf.usual, leaf.token), steps, SPOILER_DEPTH, True, tried)
+        if found < best:
+            best = found
+            grid, tried = tried, grid
+    put(above, outputs[x])
+    put(above, outputs[partner])
+    put(above, n1)
+    put(above, n2)
+    put_all(above, grid)
+    return best
+
+
+@kernel
+@no_type_check
+def levelling(G: Any, other: Any, seen: Any) -> float:
+    """How often to add another table so that sums vary least; 0 if it does not help."""
+    k, n = seen.shape
+    both = square = 0.0
+    for i in range(k):
+        count = mean = others = 0.0
+        for j in range(n):
+            if seen[i, j] > 0:
+                count, mean, others = count + 1.0, mean + G[i, j], others + other[i, j]
+        for j in range(n):
+            if seen[i, j] > 0:
+                both -= (G[i, j] - mean / count) * (other[i, j] - others / count)
+                square += (other[i, j] - others / count) ** 2
+    ratio = both / square if square > 0.0 else 0.0
+    return ratio if 1e-9 < ratio < 1e9 else 0.0
+
+
+@kernel
+@no_type_check
+def of_spoilers(pair: Any, record: Any) -> Any:
+    """The harms of the spoilers that a record above begins with."""
+    if record[1] < 0:
+        return spoiler_harms(pair, record[0])
+    return spoilers_harms(pair, record[0], record[1], record[2], record[3])
 
 
 @kernel
@@ -279,12 +361,12 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
         put(below, 1)
         put(below, walking)
         put_joint(below, outputs, weights, tried, work)
-    if best == 0 or (tries.joint and best <= tries.small) or not (tries.apart or tries.upper):
+    if best == 0 or (best <= tries.small and not tries.apart) or not (tries.apart or tries.upper):
         put(above, -1)
         return best, everything
 
     order = ranked(pair, outputs, units, leaf, seen)
-    right = everything
+    right, start = everything, above[0]
     if tries.upper:
         right = spoiled(pair, (outputs, units, order), leaf, tries.steps, above)
     else:
@@ -304,6 +386,12 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
             put(below, walking)
             put_all(below, trial[1 : trial[0]])
         doubt = min(counts[0] + right - everything, ANY)
+        if tries.upper and m > 1 and best + right - everything > max(2 * doubt, tries.small) and right > everything >> RARE:
+            end = above[0]
+            above[0] = start
+            less = spoiled_by_two(pair, (outputs, units, order), leaf, tries.steps, right, above)
+            above[0] = above[0] if less < right else end
+            right = less
     matter, theirs = np.empty(m, np.int64), np.empty(m)
     n = 0
     for y in range(min(m, RANKED)):
@@ -329,9 +417,10 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, b
     for number in range(queries.shape[0]):
         q = queries[number]
         masses = last_token(subject.masses, q)
-        candidates = rivals(evaluation, subject, masses, subject.tokens[q])
+        automaton = levelled(subject.automaton, masses)
+        candidates = rivals(evaluation, subject, masses, automaton, subject.tokens[q])
         pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], candidates)
-        walks = walk_operations(masses, subject.automaton) * (pair.G.shape[0] - 1)
+        walks = walk_operations(masses, automaton) * (pair.G.shape[0] - 1)
         order = candidates[:0]
         failing = right = ANY
         lower, upper = below[number], above[number]
@@ -351,7 +440,7 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, b
             more = some = 0
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
-                leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
+                leaf = Leaf(masses, levelled(in_class(automaton, order, c), masses), subject.usual, token)
                 x, y = failures(pair, candidates, leaf, tries, lower, upper)
                 more, some = min(more + x, ANY), min(some + y, ANY)
             if more < failing:
@@ -395,7 +484,8 @@ def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any,
 @no_type_check
 def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
     """Outputs that may reach the label on some sequence that ends in the query."""
-    return rivals(evaluation, subject, last_token(subject.masses, q), subject.tokens[q])
+    masses = last_token(subject.masses, q)
+    return rivals(evaluation, subject, masses, levelled(subject.automaton, masses), subject.tokens[q])
 
 
 @kernel

@@ -10,6 +10,7 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.factors import HEAVIEST, Factors
 from compactproofs.bounds.low_rank_scores import Directions, find_directions
 from compactproofs.counting.classes import in_class
+from compactproofs.counting.levels import levelled
 from compactproofs.counting.subject import Subject
 from compactproofs.form.tables import float_circuits
 from compactproofs.model.kinds import Model
@@ -111,7 +112,7 @@ def look_at_tables(h: Any, subject: Any, masses: Any, steps: int, classes: int, 
             total = work = 0
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
-                leaf = Leaf(masses[row], in_class(subject.automaton, order, c), subject.usual, token)
+                leaf = Leaf(masses[row], levelled(in_class(subject.automaton, order, c), masses[row]), subject.usual, token)
                 unit = natural_unit(h[row], leaf.masses, leaf.usual, token)
                 found, more = count_on_grid(h[row], leaf, unit, steps, DEEPEST, False, grid)
                 total, work = min(total + found, ANY), work + more

@@ -10,7 +10,7 @@ import numpy as np
 
 from compactproofs.counting.grid import Grid
 from compactproofs.counting.subject import Subject
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Split, Spoiler, Term, Tree, chain
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Split, Spoiler, Spoilers, Term, Tree, chain
 from compactproofs.search.branches import Branch
 from compactproofs.search.pairs import JOINT
 
@@ -49,7 +49,10 @@ class Reader:
     def spoiler(self) -> tuple[Term, ...]:
         """The terms of a leaf above: one or none."""
         output = self.one()
-        return () if output < 0 else (Spoiler(output, self.grid()),)
+        if output < 0:
+            return ()
+        other, factor, more = self.many(3)
+        return (Spoiler(output, self.grid()) if other < 0 else Spoilers(output, other, factor, more, self.grid()),)
 
 
 def part_below(subject: Subject, query: int, record: np.ndarray) -> Part:

@@ -66,6 +66,7 @@ def test_compiled_integers_are_never_below_the_intervals_and_rarely_above(seed):
         (pairs.joint_harms(pair, outputs, w), terms.joint(outputs, w)),
         (pairs.apart_harms(pair, one, other, n1, n2), terms.apart(one, other, n1, n2)),
         (pairs.spoiler_harms(pair, one), terms.spoiler(one)),
+        (pairs.spoilers_harms(pair, one, other, n1, max(n2, 1)), terms.spoilers(one, other, n1, max(n2, 1))),
     ):
         grid = choose_grid(compiled, masses, natural_unit(compiled, masses, subject.usual, subject.usual), 200, subject.usual, 16)
         mine, low, high = (on_grid(np.ascontiguousarray(h), grid, 0) for h in (compiled, exact.lower, exact.upper))
@@ -100,6 +101,7 @@ def test_factors_that_cannot_be_prove_nothing():
     for bad in (0, -1, pairs.LARGEST_FACTOR + 1):
         assert np.isposinf(pairs.joint_harms(pair, np.array([0, 1]), np.array([1, bad]))).all()
         assert np.isposinf(pairs.apart_harms(pair, 0, 1, bad, 1)).all()
+        assert np.isposinf(pairs.spoilers_harms(pair, 0, 1, bad, 1)).all() and np.isposinf(pairs.spoilers_harms(pair, 0, 1, 1, bad)).all()
     assert np.isposinf(pairs.apart_harms(pair, 0, 1, 1, -1)).all()
 
 
@@ -144,7 +146,7 @@ def test_rivals_are_what_walks_leave_and_their_terms_the_same_numbers(kind):
                 for query, token in enumerate(subject.tokens.tolist()):
                     masses = for_queries(subject, np.array([query]))
                     whole = pairs.pair_of(evaluation, subject.tokens, label, token)
-                    found = pairs.rivals(evaluation, subject, masses, token)
+                    found = pairs.rivals(evaluation, subject, masses, subject.automaton, token)
                     assert found.tolist() == pairs.harmful_outputs(whole, others, masses, subject.automaton).tolist()
                     some = pairs.pair_for(evaluation, subject.tokens, label, token, found)
                     assert np.array_equal(some.G[found], whole.G[found]) and np.array_equal(some.A, whole.A)

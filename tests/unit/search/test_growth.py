@@ -8,15 +8,15 @@ import pytest
 import compactproofs as cp
 from compactproofs.budget import Budget
 from compactproofs.counting.brute_force import brute_force
-from compactproofs.ledger.ledger import Ledger, Split
-from compactproofs.search import growth
+from compactproofs.ledger.ledger import Ledger, Split, Spoilers
+from compactproofs.search import chains, growth
 from compactproofs.search.branches import Branch, Look, Plot, decide, look
 from compactproofs.search.engine import Effort, Engine
 from compactproofs.search.growth import Growth
 from compactproofs.search.pairs import Tries
-from compactproofs.tasks import task_for
+from compactproofs.tasks import task_for, task_of_size
 from compactproofs.tasks.question import Question
-from models import mostly_right, random_weights
+from models import mostly_right, random_weights, weights_from_tables
 from tasks import Named
 
 GLANCE = Effort(3, upper=True)
@@ -47,6 +47,45 @@ def test_trees_are_true_and_are_what_the_ledger_proves(seed, lists, monkeypatch)
     assert (found.correct_at_least, found.correct_at_most) == (engine.question.total - engine.failing, engine.right)
     assert gaps == sorted(gaps, reverse=True) and gaps[-1] == engine.failing + engine.right - engine.question.total
     assert gaps[-1] == 0 or not lists or seed % 6 == 2  # with large weights float64 cannot tell some from ties
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chains_are_true_and_are_what_the_ledger_proves(seed, monkeypatch):
+    """Every pair gets a chain, however alike attention to its tokens is."""
+    monkeypatch.setattr(growth, "LEVELS", (2, 4))
+    monkeypatch.setattr(chains, "_SPREAD", 1.0 + 1e-9)
+    monkeypatch.setattr(chains, "_MOST_OF_ALL", 0.0)
+    monkeypatch.setattr(chains, "_ALIKE", 1.0)
+    weights = random_weights(seed, n_ctx=4, scale=[0.3, 1.5][seed % 2])
+    task = Named("mostly zero", 4, weights.d_vocab) if seed < 2 else task_of_size("argmax", 4, weights.d_vocab)
+    engine, gaps = grown(weights, task, monkeypatch, lists=False)
+    right = brute_force(weights, task, threads=1).correct
+    assert engine.question.total - engine.failing <= right <= engine.right
+    found = cp.verify(ledger := Ledger(engine.question, weights.sha256, engine.lower_parts(), engine.upper_parts()), weights)
+    assert (found.correct_at_least, found.correct_at_most) == (engine.question.total - engine.failing, engine.right)
+    assert gaps == sorted(gaps, reverse=True)
+    assert any(isinstance(part.tree, Split) and isinstance(part.tree.fewer, Split) for part in ledger.lower)
+
+
+def torn():
+    """A network of three outputs: the label 0 lies a little below the mean of the two others, and now this one wins, now that."""
+    rng = np.random.default_rng(3)
+    EVOU, PVOU, EU = (rng.integers(-8, 9, size=(n, 3)).astype(float) for n in (4, 4, 4))
+    for table, less in ((EVOU, 0.0), (PVOU, 0.0), (EU, 0.25)):
+        table[:, 0] = 0.5 * (table[:, 1] + table[:, 2]) - less
+    return weights_from_tables(rng.normal(size=(4, 4)), rng.normal(size=(4, 4)), EVOU, PVOU, EU)
+
+
+def test_a_label_that_loses_to_one_of_two_outputs_is_never_right(monkeypatch):
+    """No one of them spoils every sequence, and no split tells which; a combination of the two does."""
+    weights, task = torn(), Named("mostly zero", 4, 4)
+    engine, _ = grown(weights, task, monkeypatch, lists=False)
+    terms = [term for part in engine.upper_parts() for leaf in part.leaves if leaf is not None for term in leaf.terms]
+    assert any(isinstance(term, Spoilers) for term in terms)
+    ledger = Ledger(engine.question, weights.sha256, engine.lower_parts(), engine.upper_parts())
+    assert cp.verify(ledger, weights).correct_at_most == engine.right >= brute_force(weights, task, threads=1).correct
+    assert sum(claim.mass for claim in engine.cells[0].right) == 0
+    assert cp.verify(ledger, weights, intervals=True).correct_at_most <= engine.right
 
 
 def test_something_is_split_and_the_checker_agrees(monkeypatch):
