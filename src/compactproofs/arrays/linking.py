@@ -38,14 +38,14 @@ if AVAILABLE:
         def set_env(self, name: str, environment: Any) -> None:
             """Nothing to set."""
 
-    class _Part(JITCodeLibrary):  # type: ignore[misc]
+    class _Part(JITCodeLibrary):
         """Code that is only linked into other code."""
 
         def _optimize_final_module(self) -> None:
             pass
 
         def _finalize_final_module(self) -> None:
-            self._finalize_dynamic_globals()
+            self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
             self._finalized = True
 
         @property
@@ -54,43 +54,43 @@ if AVAILABLE:
 
         def get_pointer_to_function(self, name: str) -> int:
             """No machine code, no pointer."""
-            self._ensure_finalized()
+            self._ensure_finalized()  # type: ignore[no-untyped-call]
             return 0
 
         def serialize_using_object_code(self) -> tuple[str, str, bytes]:
             """What the cache on disk keeps."""
-            self._ensure_finalized()
+            self._ensure_finalized()  # type: ignore[no-untyped-call]
             return self.name, "bitcode", self._final_module.as_bitcode()
 
-    class Part(Compiler):  # type: ignore[misc]
+    class Part(Compiler):
         """For functions that only other compiled functions call."""
 
         def __init__(self, typingctx: Any, targetctx: Any, library: Any, *more: Any) -> None:
-            library = _Part(targetctx.codegen(), "part")
+            library = _Part(targetctx.codegen(), "part")  # type: ignore[no-untyped-call]
             library.enable_object_caching()
-            super().__init__(typingctx, targetctx, library, *more)
+            super().__init__(typingctx, targetctx, library, *more)  # type: ignore[no-untyped-call]
 
-    class Whole(Compiler):  # type: ignore[misc]
+    class Whole(Compiler):
         """For functions that Python calls."""
 
         def compile_extra(self, func: Any) -> Any:
             """Compile; then tell the machine code where the constants of all its parts are, as numba does when it loads it from a cache."""
-            result = super().compile_extra(func)
+            result = super().compile_extra(func)  # type: ignore[no-untyped-call]
             for each in result._find_referenced_environments():
                 result.library.codegen.set_env(each.env_name, each)
             return result
 
-    class _PartCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    class _PartCacheImpl(CompileResultCacheImpl):
         def rebuild(self, target_context: Any, payload: Any) -> Any:
             """Read it as a part, too. numba's lock on compiling is held."""
             codegen = target_context.codegen()
             codegen._library_class = _Part
             try:
-                return super().rebuild(target_context, payload)
+                return super().rebuild(target_context, payload)  # type: ignore[no-untyped-call]
             finally:
                 del codegen._library_class
 
-    class PartCache(FunctionCache):  # type: ignore[misc]
+    class PartCache(FunctionCache):
         """The cache on disk of such functions."""
 
         _impl_class = _PartCacheImpl

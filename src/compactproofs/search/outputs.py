@@ -13,7 +13,7 @@ from compactproofs.counting.count_up import mass_up, unit_exponents
 from compactproofs.counting.subject import for_queries
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, natural_unit, occurring
-from compactproofs.search.pairs import ONE, last_token, other_outputs
+from compactproofs.search.pairs import last_token, one, other_outputs
 
 
 @kernel
@@ -33,7 +33,7 @@ def count_outputs(evaluation: Any, subject: Any, q: int, steps: int, counts: Any
     counts[:] = 0
     outputs = harmful_outputs(pair, other_outputs(pair), masses, subject.automaton)
     for x in range(outputs.shape[0]):
-        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        h = joint_harms(pair, outputs[x : x + 1], one())
         unit = natural_unit(pair.G[outputs[x]], seen, subject.usual, subject.usual)
         found, _ = count_on_grid(h, leaf, unit, steps, DEEPEST, False, written)
         counts[outputs[x]] = min(found, everything)

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_of, spoiler_harms, walk_operations
-from compactproofs.counting.classes import in_class
+from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, spoiler_harms, walk_operations
 from compactproofs.counting.count_up import ascending, mass_up
-from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
-from compactproofs.search.writing import begin, put, put_all, replace
+from compactproofs.search.grids import DEEPEST, count_on_grid, natural_unit, occurring
+from compactproofs.search.writing import begin, put, put_all
 
 ANY = (1 << 62) - 1
 """More than any count in its units; the sum of two such still fits."""
@@ -39,8 +38,6 @@ SPOILER_DEPTH = 64
 DOUBT, SPLIT, TOLD = 0, 1, 2
 """Where `bound_leaf` tells what might help, and how much it tells."""
 
-ONE = np.ones(1, dtype=np.int64)
-
 
 class Tries(NamedTuple):
     """What to try."""
@@ -59,6 +56,15 @@ def rooms(tries: Tries, n_out: int, k: int, n: int) -> tuple[int, int]:
     classes, grid = min(tries.classes, n), 3 + k
     terms = max(3 + 2 * n_out + grid, n_out * (6 + grid) if tries.apart else 0)
     return 3 + classes + (1 + classes) * (2 + terms), 2 + classes + (1 + classes) * (1 + grid)
+
+
+@kernel
+@no_type_check
+def one() -> Any:
+    """The weight of a single output. A new array, since what is called with a constant one is compiled again for that."""
+    weight = np.empty(1, np.int64)
+    weight[0] = 1
+    return weight
 
 
 @kernel
@@ -108,7 +114,7 @@ def ranked(pair: Any, outputs: Any, units: Any, leaf: Any, seen: Any) -> Any:
     rough = np.empty(few, np.int64)
     for y in range(few):
         x = order[y]
-        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        h = joint_harms(pair, outputs[x : x + 1], one())
         rough[y] = -count_on_grid(h, leaf, units[x], RANKING_STEPS, DEEPEST, False, written)[0]
     first = order[:few].copy()
     by_count = ascending(rough)
@@ -130,7 +136,7 @@ def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
     for y in range(min(SPOILERS, order.shape[0])):
         x = order[y]
         if y > 0:
-            rough, _ = count_on_grid(joint_harms(pair, outputs[x : x + 1], ONE), leaf, units[x], COARSE, DEEPEST, False, tried)
+            rough, _ = count_on_grid(joint_harms(pair, outputs[x : x + 1], one()), leaf, units[x], COARSE, DEEPEST, False, tried)
             if rough <= everything - right:  # it cannot spoil more
                 continue
         found, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, units[x], steps, SPOILER_DEPTH, True, tried)
@@ -162,7 +168,7 @@ def apart_terms(pair: Any, ranking: Any, leaf: Any, steps: int, limits: Any, roo
     for y in range(order.shape[0]):
         x = order[y]
         o = outputs[x]
-        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        h = joint_harms(pair, outputs[x : x + 1], one())
         unit = units[x]
         parent, factor, less, taken = -1, 1, 0, -1
         now = steps if y == 0 else min(steps, COARSE)
@@ -194,7 +200,7 @@ def apart_terms(pair: Any, ranking: Any, leaf: Any, steps: int, limits: Any, roo
         counts[y] = count
         total = min(total + count, everything)
         if parent < 0:
-            put_joint(trial, outputs[x : x + 1], ONE, grid, work)
+            put_joint(trial, outputs[x : x + 1], one(), grid, work)
         else:
             put(trial, APART)
             put(trial, o)
@@ -312,92 +318,6 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
             n += 1
     told[DOUBT], told[SPLIT] = doubt, telling_token(pair, matter[:n], theirs[:n], seen, copies)
     return best, right
-
-
-@kernel
-@no_type_check
-def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, below: Any, above: Any) -> Any:
-    """Look at some queries (numbered among the tokens): bounds (failing, right) as in `failures`, one row for each; and records below and
-    above, one row for each.
-
-    If the bounds are far apart (`totals`, about the mass of each pair, is failing plus right if they meet), classes of the most attended
-    tokens are tried too; below and above, the better stands. A record is the order of classes (before it, below, the operations of the
-    walks of all outputs) and then what `failures` writes for each class: below, the number of terms, the operations of further walks, and
-    the terms; above, an output or -1, and its grid.
-    """
-    bounds = np.empty((queries.shape[0], 2), np.int64)
-    for number in range(queries.shape[0]):
-        q = queries[number]
-        masses = last_token(subject.masses, q)
-        pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-        wrong = other_outputs(pair)
-        candidates = harmful_outputs(pair, wrong, masses, subject.automaton)
-        walks = walk_operations(masses, subject.automaton) * wrong.shape[0]
-        order = wrong[:0]
-        failing = right = ANY
-        lower, upper = below[number], above[number]
-        for turn in range(2):
-            if turn == 1:
-                if tries.classes == 0 or failing + right - totals[number] <= tries.small:
-                    break
-                order = dominant_tokens(attended(pair), subject.usual, tries.classes)
-                lower, upper = np.empty(below.shape[1], np.int64), np.empty(above.shape[1], np.int64)
-            begin(lower)
-            begin(upper)
-            put(lower, walks)
-            put(lower, order.shape[0])
-            put(upper, order.shape[0])
-            put_all(lower, order)
-            put_all(upper, order)
-            more = some = 0
-            for c in range(order.shape[0] + 1):
-                token = order[c] if c < order.shape[0] else subject.usual
-                leaf = Leaf(masses, in_class(subject.automaton, order, c), subject.usual, token)
-                x, y = failures(pair, candidates, leaf, tries, lower, upper)
-                more, some = min(more + x, ANY), min(some + y, ANY)
-            if more < failing:
-                failing = more
-                if turn == 1:
-                    replace(below[number], lower)
-            if some < right:
-                right = some
-                if turn == 1:
-                    replace(above[number], upper)
-        bounds[number, 0] = failing
-        bounds[number, 1] = right
-    return bounds
-
-
-class Place(NamedTuple):
-    """Some sequences of a query and a label: an automaton, outputs that may be harmful there, a token that it is about, and how often
-    tokens are known to occur (-1: not to be asked about)."""
-
-    automaton: Any
-    candidates: Any
-    about: int
-    copies: Any
-
-
-@kernel
-@no_type_check
-def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any, records: Any) -> Any:
-    """`bound_leaf` for a place: (failing, right, doubt, token to split by); terms go to the records."""
-    masses = last_token(subject.masses, q)
-    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    begin(records[0])
-    begin(records[1])
-    told = np.empty(TOLD, np.int64)
-    leaf = Leaf(masses, place.automaton, subject.usual, place.about)
-    failing, right = bound_leaf(pair, place.candidates, leaf, tries, records, place.copies, told)
-    return failing, right, told[DOUBT], told[SPLIT]
-
-
-@kernel
-@no_type_check
-def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
-    """Outputs that may reach the label on some sequence that ends in the query."""
-    pair = pair_of(evaluation, subject.tokens, subject.label, subject.tokens[q])
-    return harmful_outputs(pair, other_outputs(pair), last_token(subject.masses, q), subject.automaton)
 
 
 @kernel
