@@ -2000,13 +2000,13 @@ def failing(T: Tables | Block, part: Part) -> int:
         alone = T.factors.labels[part.label.m][0] is None  # attention is relative to no token
         pools = [[q] for q in part.queries] if alone else [part.queries]
         tables = ((queries, repeat(pooled(part.label, queries))) for queries in pools)
-        return sum(counted(T, leaf, queries, table, bool, part.where) for queries, table in tables for leaf in part.leaves)
+        return sum(counted(T, leaf, queries, table, bool) for queries, table in tables for leaf in part.leaves)
     total = 0
     for pair in (pair_of(part.label, q) for q in part.queries):
         harmful = pair.harmful(0, T.out - 1) if pair.others else []
         for leaf in part.leaves:
             own = pair.of_leaf(leaf, part.where)
-            total += counted(T, leaf, [pair.q], map(own.harms, leaf.terms or ()), partial(pair.require_right, harmful), part.where)
+            total += counted(T, leaf, [pair.q], map(own.harms, leaf.terms or ()), partial(pair.require_right, harmful))
             left = own.harmful_in([o for o in harmful if o not in leaf.covered], leaf.automaton) if leaf.terms is not None else []
             holds(not left, f"{part.where}: output {next(iter(left), None)} might win, and no term covers it")
     return total
@@ -2020,11 +2020,11 @@ def right(T: Tables | Block, part: Part) -> int:
     for pair in (pair_of(part.label, q) for q in part.queries):
         for leaf in part.leaves:
             harms = map(pair.of_leaf(leaf, part.where).harms, leaf.terms) if leaf.terms else iter(())
-            total += counted(T, leaf, [pair.q], harms, pair.require_wrong, part.where)
+            total += counted(T, leaf, [pair.q], harms, pair.require_wrong)
     return total
 
 
-def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object], where: str) -> int:
+def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object]) -> int:
     """At least the mass of a leaf that its terms count, or all of it without terms, less the listed sequences among them,
     which must meet what is required."""
     counters, count, scale = [], 0, T.harm_scale

@@ -1,16 +1,26 @@
-"""The first run says that it compiles; the helper compiles what proofs will call."""
+"""The first run says that it compiles; the helper compiles what proofs will call, and that is little."""
 
 import os
 import subprocess
+import sys
 from unittest import mock
 
 import pytest
 
 import compactproofs as cp
 from command import COMMAND
-from compactproofs.search.ahead import compile_ahead
-from compactproofs.search.listing import list_doubtful
-from compactproofs.search.pools import look_at_tables
+from compactproofs.arrays import compiling
+from compactproofs.cli.compiling import _say_how_long
+from compactproofs.search.ahead import compile_ahead, needed
+
+CALLED = """
+import compactproofs as cp
+from compactproofs.arrays import compiling
+known, kernel = [], compiling.kernel
+compiling.kernel = lambda function: (known.append(kernel(function)), known[-1])[1]
+cp.prove(cp.zoo("max-of-4"), upper=True)
+print(*(f"{each.__name__}:{len(each.signatures)}" for each in known if each.signatures))
+"""
 
 
 @pytest.mark.long
@@ -18,14 +28,30 @@ def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     verb = [COMMAND, "accuracy", "max-of-4", "--samples", "10"]
     fresh = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     first, second = (subprocess.run(verb, capture_output=True, text=True, env=fresh) for _ in range(2))
-    assert first.stderr.count("\n") == 1 and first.stderr.startswith("compiling (in the first run only")
+    assert first.stderr.startswith("compiling (in the first run only")
+    assert all(line.startswith("compiling: ") for line in first.stderr.splitlines()[1:])
     assert second.stderr == "" and first.returncode == second.returncode == 0
 
 
+def test_lines_say_how_long_and_only_while_it_goes_on(monkeypatch, capsys):
+    seconds, waits = iter([5.0, 10.0, 10.0]), iter([False, False, False, True])
+    monkeypatch.setattr(compiling, "compile_seconds", lambda: next(seconds))
+    _say_how_long(lambda: next(waits))
+    assert capsys.readouterr().err == "compiling: 5 s\ncompiling: 10 s\n"
+
+
 def test_what_is_compiled_ahead_is_what_proofs_call():
-    for strategy in ("threshold-best", "threshold-cubic-pooled"):
+    for strategy in ("threshold-best", "threshold-cubic-pooled", "threshold-near/2000000"):
         cp.prove(cp.zoo("max-of-4"), strategy)
-    called = [set(kernel.signatures) for kernel in (list_doubtful, look_at_tables)]
+    kernels = [kernel for kernel, _ in needed()[1]]
+    called = [set(kernel.signatures) for kernel in kernels]
     with mock.patch("os.nice"):
         compile_ahead()
-    assert [set(kernel.signatures) for kernel in (list_doubtful, look_at_tables)] == called
+    assert all(called) and [set(kernel.signatures) for kernel in kernels] == called
+
+
+def test_a_first_proof_needs_six_kernels_for_one_type_of_arguments_each():
+    """A ceiling: each takes seconds to compile in a fresh environment."""
+    found = subprocess.run([sys.executable, "-c", CALLED], capture_output=True, text=True, check=True).stdout.split()
+    names = {"harmful_of", "list_doubtful", "look_at", "mass_up", "unit_exponents", "walk_operations"}
+    assert "look_at:1" in found and set(found) <= {f"{name}:1" for name in names}

@@ -19,10 +19,12 @@ from typing import Any
 from numba import njit
 from numba.core import event, types
 
+from compactproofs.arrays import linking
 from compactproofs.notices import compiling_begins
 
 FILES = (
     "arrays/compiling.py",
+    "arrays/linking.py",
     "bounds/pairs.py",
     "counting/alike.py",
     "counting/block_kernels.py",
@@ -37,9 +39,11 @@ FILES = (
     "search/compact.py",
     "search/grids.py",
     "search/listing.py",
+    "search/looking.py",
     "search/outputs.py",
     "search/pairs.py",
     "search/pools.py",
+    "search/spoiling.py",
     "search/writing.py",
     "strategies/subcubic/published_search.py",
 )
@@ -101,12 +105,16 @@ def kernel(function: Callable[..., Any]) -> Any:
     What a kernel calls is compiled without the code that Python would need to call it, most of which is about unpacking arguments, and
     which would be compiled again into every caller; and once for all constants that it is called with.
     """
-    compiled, inner = _compiled(function), _compiled(_named(function, f"{function.__name__}_inner"), no_cpython_wrapper=True)
+    compiled = _compiled(function, False)
+
+    @cache
+    def inner() -> Any:
+        return _compiled(_named(function, f"{function.__name__}_inner"), True)
 
     def template(args: Any, kws: Any) -> Any:
-        return inner.get_call_template(tuple(map(_plain, args)), {name: _plain(each) for name, each in kws.items()})
+        return inner().get_call_template(tuple(map(_plain, args)), {name: _plain(each) for name, each in kws.items()})
 
-    compiled.get_call_template, compiled.get_overload = template, inner.get_overload
+    compiled.get_call_template, compiled.get_overload = template, lambda signature: inner().get_overload(signature)
     return compiled
 
 
@@ -115,9 +123,13 @@ def _plain(numba_type: Any) -> Any:
     return types.unliteral(numba_type)  # type: ignore[no-untyped-call]
 
 
-def _compiled(function: Callable[..., Any], **more: bool) -> Any:
-    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, **more}
+def _compiled(function: Callable[..., Any], part: bool) -> Any:
+    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": part}
+    if linking.AVAILABLE:
+        options["pipeline_class"] = linking.Part if part else linking.Whole
     compiled: Any = njit(cache=True, **options)(function)
+    if part and linking.AVAILABLE:
+        compiled._cache = linking.PartCache(function)  # type: ignore[no-untyped-call]
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if index is None or not hasattr(index, "_source_stamp"):
         return njit(**options)(function)

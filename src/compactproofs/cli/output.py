@@ -246,8 +246,8 @@ def progress_bar(title: str, unit: str | None = None) -> Iterator[Callable[[int,
         yield move
 
 
-_LINE_EVERY = 5.0
-"""Seconds"""
+LINE_EVERY = 5.0
+"""Seconds between lines that say how far something is, where there is no terminal."""
 
 
 def _lines(title: str) -> Callable[[int, int], None]:
@@ -258,7 +258,7 @@ def _lines(title: str) -> Callable[[int, int], None]:
         now = time.monotonic()
         if not said:
             said.extend((now, now))
-        elif now >= said[1] + _LINE_EVERY:
+        elif now >= said[1] + LINE_EVERY:
             said[1] = now
             note(f"{title}: {100 * done // max(total, 1)} %, {now - said[0]:.0f} s")
 

@@ -106,7 +106,8 @@ def gaps_of_query(evaluation: Any, walk: Any, portion: Any, margins: Any, tally:
                 for o in range(n_out):
                     scores[o] = base[o] + weight * ((EVOU[last % sheets, t, o] + PVOU[last, o]) + EU[query, o])
             else:
-                scores[:] = base
+                for o in range(n_out):
+                    scores[o] = base[o]
             state = start_state
             for i in range(n_ctx):
                 state = transitions[state, tokens[i]]

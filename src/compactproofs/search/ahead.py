@@ -6,30 +6,60 @@ Both write to the cache on disk, where each finds what the other has compiled. N
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 from numba import typeof
 
+from compactproofs.bounds.pairs import Pair, walk_operations
+from compactproofs.counting.count_up import mass_up, unit_exponents
 from compactproofs.model.zoo import zoo
+from compactproofs.search.compact import look as look_where_alike
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import Leaf, count_on_grid
 from compactproofs.search.listing import list_doubtful
-from compactproofs.search.pairs import Place
+from compactproofs.search.looking import Place, Rooms, harmful_of, look_at
+from compactproofs.search.pairs import Tries, apart_terms
 from compactproofs.search.pools import look_at_tables
 from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
 
+Kernel = tuple[Any, tuple[object, ...]]
+"""A kernel, and arguments of the types that it is called with"""
+
 
 def compile_ahead() -> None:
-    """Compile what all searches call, and the kernels that a proof needs last; `look` itself is for the process that proves."""
+    """Compile parts of what all searches call, and then the kernels that a proof needs last; those it needs first it compiles itself."""
     if hasattr(os, "nice"):
         os.nice(10)  # where there is no core to spare, the proof goes first
+    parts, wholes = needed()
+    for kernel, arguments in parts:
+        kernel.get_call_template(tuple(map(typeof, arguments)), {})
+    for kernel, arguments in wholes:
+        kernel.compile(tuple(map(typeof, arguments)))
+
+
+def needed() -> tuple[list[Kernel], list[Kernel]]:
+    """Kernels that kernels call, and kernels that Python calls, in the order in which they are worth compiling."""
     weights = zoo("max-of-4")
     engine = Engine.of(weights, Question(task_for(weights)))
     evaluation, subject = engine.evaluation, engine.subjects[1]
-    numbers, rows, harms = np.empty(1, dtype=np.int64), np.empty((1, 1), dtype=np.int64), np.empty((1, 1, 1))
-    leaf = Leaf(subject.masses, subject.automaton, 0, 0)
-    count_on_grid.get_call_template(tuple(map(typeof, (harms[0], leaf, 1.0, 1, 1, False, numbers))), {})
-    place = Place(subject.automaton, numbers, 0, numbers)
-    list_doubtful.compile(tuple(map(typeof, (evaluation, subject, 1, place, (numbers, numbers), (rows, rows)))))
-    look_at_tables.compile(tuple(map(typeof, (harms, subject, np.empty((1, 1, 1), dtype=np.int64), 1, 1, 1, rows))))
+    integers, rows, tables = (np.empty((1,) * d, dtype=np.int64) for d in (1, 2, 3))
+    reals, h, G = (np.empty((1,) * d) for d in (1, 2, 3))
+    leaf, pair = Leaf(subject.masses, subject.automaton, 0, 0), Pair(G, h, 0, 0.0, 0.0)
+    place, tries = Place(subject.automaton, integers, 0, integers), Tries(1, 1, 1, True, True, True)
+    parts: list[Kernel] = [
+        (count_on_grid, (h, leaf, 1.0, 1, 1, False, integers)),
+        (apart_terms, (pair, (integers, reals, integers), leaf, 1, (1, 1, 1, 1), (integers, integers))),
+    ]
+    wholes: list[Kernel] = [
+        (harmful_of, (evaluation, subject, 1)),
+        (list_doubtful, (evaluation, subject, 1, place, (integers, integers), (rows, rows))),
+        (walk_operations, (subject.masses, subject.automaton)),
+        (unit_exponents, (subject.masses,)),
+        (mass_up, (subject.masses, subject.automaton)),
+        (look_at_tables, (G, subject, tables, 1, 1, 1, rows)),
+        (look_at, (evaluation, subject, integers, place, tries, Rooms(rows, rows, rows))),
+        (look_where_alike, (h, h, reals, integers, reals)),
+    ]
+    return parts, wholes

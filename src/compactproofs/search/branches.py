@@ -17,7 +17,8 @@ from compactproofs.counting.subject import Subject, for_queries
 from compactproofs.form.evaluation import Evaluation
 from compactproofs.search.chains import Chains
 from compactproofs.search.listing import list_doubtful
-from compactproofs.search.pairs import Place, Tries, harmful_of, look_at_place, rooms
+from compactproofs.search.looking import Place, harmful_of, look_at_place
+from compactproofs.search.pairs import Tries, rooms
 from compactproofs.search.writing import written
 
 NOTHING = np.empty(0, dtype=np.int64)

@@ -221,6 +221,18 @@ def _binomials(n: int) -> np.ndarray:
 
 @kernel
 @no_type_check
+def _largest(values: Any) -> float:
+    """The largest number, or NaN if one is: numpy's `max`, and the assignment of rows, take seconds to compile."""
+    result = -np.inf
+    for value in values:
+        if value != value:
+            return np.nan
+        result = max(result, value)
+    return result
+
+
+@kernel
+@no_type_check
 def look(rows: Any, labels: Any, own: Any, steps: Any, binomials: Any) -> tuple[Any, Any, Any]:
     """(query, option): failing mass, operations, and grids; of several offsets the one that proves most. The label is the last token."""
     Q, n = rows.shape
@@ -233,13 +245,13 @@ def look(rows: Any, labels: Any, own: Any, steps: Any, binomials: Any) -> tuple[
     tried = np.zeros(6, np.int64)
     for q in range(Q):
         row = rows[q]
-        unit = -labels[q].max() if k > 1 else abs(own[q])
+        unit = -_largest(labels[q]) if k > 1 else abs(own[q])
         if not (unit > 1e-240 and unit < 1e240 and own[q] < 1e300 and own[q] > -1e300):
             continue
-        for i in range(k - 1):
-            h[i] = row
-            h[i, n - 1] = labels[q, i]
-        h[k - 1] = own[q]
+        for j in range(n):
+            for i in range(k - 1):
+                h[i, j] = row[j] if j < n - 1 else labels[q, i]
+            h[k - 1, j] = own[q]
         for option in range(options):
             fraction, exponent = frexp(unit / steps[option])
             mantissa = min(max(int(fraction * 65536) - 1, 32768), 65535)

@@ -17,7 +17,8 @@ from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.ledger.ledger import Part
 from compactproofs.model.kinds import Model
 from compactproofs.search.branches import Branch
-from compactproofs.search.pairs import Tries, look, rooms
+from compactproofs.search.looking import look
+from compactproofs.search.pairs import Tries, rooms
 from compactproofs.search.records import Tally, part_above, part_below, part_of_tree
 from compactproofs.search.writing import written
 from compactproofs.tasks.question import Question

@@ -28,6 +28,15 @@ class Leaf(NamedTuple):
 
 @kernel
 @no_type_check
+def one() -> Any:
+    """The weight of a single output. A new array, since what is called with a constant one is compiled again for that."""
+    weight = np.empty(1, np.int64)
+    weight[0] = 1
+    return weight
+
+
+@kernel
+@no_type_check
 def occurring(leaf: Any) -> Any:
     """The masses, without those of tokens that no accepted sequence has."""
     following = leaf.automaton.following

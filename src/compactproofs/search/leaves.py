@@ -27,9 +27,10 @@ from compactproofs.ledger.sources import pool_of, scene_of
 from compactproofs.ledger.verify import integers
 from compactproofs.search import grids
 from compactproofs.search.listing import list_leaf
-from compactproofs.search.pairs import RANKING_STEPS, SPOILER_DEPTH, Tries, failures, other_outputs, rooms
+from compactproofs.search.pairs import RANKING_STEPS, Tries, failures, other_outputs, rooms
 from compactproofs.search.records import Reader
 from compactproofs.search.relaxing import relaxed, typical_attention
+from compactproofs.search.spoiling import SPOILER_DEPTH
 from compactproofs.search.writing import begin, written
 
 _MOST = 1 << 20

@@ -9,7 +9,8 @@ import numpy as np
 from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import RIGHT, WRONG, decide, joint_harms, pair_of
 from compactproofs.counting.grid import Grid, initial_sum, on_grid
-from compactproofs.search.pairs import last_token, of_spoilers
+from compactproofs.search.pairs import last_token
+from compactproofs.search.spoiling import of_spoilers
 
 _NEVER = -(1 << 60)
 

@@ -13,8 +13,8 @@ from compactproofs.counting.count_up import mass_up, unit_exponents
 from compactproofs.counting.levels import levelled
 from compactproofs.counting.subject import for_queries
 from compactproofs.search.engine import Engine
-from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, natural_unit, occurring
-from compactproofs.search.pairs import ONE, last_token
+from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, natural_unit, occurring, one
+from compactproofs.search.pairs import last_token
 
 
 @kernel
@@ -34,7 +34,7 @@ def count_outputs(evaluation: Any, subject: Any, q: int, steps: int, counts: Any
     everything = mass_up(masses, leaf.automaton)
     counts[:] = 0
     for x in range(outputs.shape[0]):
-        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        h = joint_harms(pair, outputs[x : x + 1], one())
         unit = natural_unit(pair.G[outputs[x]], seen, subject.usual, subject.usual)
         found, _ = count_on_grid(h, leaf, unit, steps, DEEPEST, False, written)
         counts[outputs[x]] = min(found, everything)

@@ -11,21 +11,11 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import (
-    apart_harms,
-    harmful_outputs,
-    joint_harms,
-    pair_for,
-    rivals,
-    spoiler_harms,
-    spoilers_harms,
-    walk_operations,
-)
-from compactproofs.counting.classes import in_class
+from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, walk_operations
 from compactproofs.counting.count_up import ascending, mass_up
-from compactproofs.counting.levels import levelled
-from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
-from compactproofs.search.writing import begin, put, put_all, replace
+from compactproofs.search.grids import DEEPEST, count_on_grid, natural_unit, occurring, one
+from compactproofs.search.spoiling import COARSE, FINER, HEAVIEST, spoiled, spoiled_by_two
+from compactproofs.search.writing import begin, put, put_all
 
 ANY = (1 << 62) - 1
 """More than any count in its units; the sum of two such still fits."""
@@ -34,28 +24,15 @@ JOINT, APART = 0, 1
 """Kinds of terms in records."""
 
 MULTIPLIER, MULTIPLIERS = 0.7, (0.4, 0.9, 1.0)
-SHARES = (1.0, 0.5, 2.0)
-"""Of two spoilers, how much the other one counts: times what levels their sum, or in units of each."""
 RARE = 10
 """Two spoilers are tried where more than two to minus this of a leaf may be right."""
 PARENTS = 3
 RANKING_STEPS = 8
 RANKED = 8
 """So many outputs are put in order by counting."""
-COARSE, FINER = 32, 8
-"""Steps of rough counts, and by how much finer those are that follow."""
-SPOILERS = 3
-HEAVIEST = 1 << 30
-"""The largest weight of an output."""
-
-SPOILER_DEPTH = 64
 
 DOUBT, SPLIT, TOLD = 0, 1, 2
 """Where `bound_leaf` tells what might help, and how much it tells."""
-
-ONE = np.ones(1, dtype=np.int64)
-ALONE = np.array([-1, 1, 1])
-"""What stands behind a spoiler without another."""
 
 
 class Tries(NamedTuple):
@@ -124,106 +101,13 @@ def ranked(pair: Any, outputs: Any, units: Any, leaf: Any, seen: Any) -> Any:
     rough = np.empty(few, np.int64)
     for y in range(few):
         x = order[y]
-        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        h = joint_harms(pair, outputs[x : x + 1], one())
         rough[y] = -count_on_grid(h, leaf, units[x], RANKING_STEPS, DEEPEST, False, written)[0]
     first = order[:few].copy()
     by_count = ascending(rough)
     for y in range(few):
         order[y] = first[by_count[y]]
     return order
-
-
-@kernel
-@no_type_check
-def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
-    """Bound right answers by those on which one output loses, one of the first of the order. What was chosen goes to the record, and to
-    the front of the order. A ranking is outputs, their units, and their order."""
-    outputs, units, order = ranking
-    k = leaf.masses.shape[0]
-    everything = mass_up(leaf.masses, leaf.automaton)
-    tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
-    right, chosen, front = everything, -1, 0
-    for y in range(min(SPOILERS, order.shape[0])):
-        x = order[y]
-        if y > 0:
-            rough, _ = count_on_grid(joint_harms(pair, outputs[x : x + 1], ONE), leaf, units[x], COARSE, DEEPEST, False, tried)
-            if rough <= everything - right:  # it cannot spoil more
-                continue
-        found, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, units[x], steps, SPOILER_DEPTH, True, tried)
-        if found < right:
-            right, chosen, front = found, outputs[x], y
-            grid, tried = tried, grid
-    put(above, chosen)
-    if chosen >= 0:
-        put_all(above, ALONE)
-        put_all(above, grid)
-    order[0], order[front] = order[front], order[0]
-    return right
-
-
-@kernel
-@no_type_check
-def spoiled_by_two(pair: Any, ranking: Any, leaf: Any, steps: int, right: int, above: Any) -> int:
-    """A better bound of right answers, if two outputs together give one: they then lose to both, or to a positive combination. A rough
-    count chooses among some; what was chosen is what stands in the record."""
-    outputs, units, order = ranking
-    k, seen = leaf.masses.shape[0], occurring(leaf)
-    tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
-    x, best, partner, n1, n2 = order[0], right, -1, 1, 1
-    for y in range(1, min(SPOILERS, order.shape[0])):
-        level = levelling(pair.G[outputs[x]], pair.G[outputs[order[y]]], seen)
-        for share in SHARES:
-            ratio = share * (level if level > 0.0 else units[x] / units[order[y]])
-            a = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
-            b = max(1, int(min(ratio, 1.0) * HEAVIEST))
-            h = spoilers_harms(pair, outputs[x], outputs[order[y]], a, b)
-            unit = natural_unit(h, seen, leaf.usual, leaf.token)
-            found, _ = count_on_grid(h, leaf, unit, min(steps, COARSE * FINER), SPOILER_DEPTH, True, tried)
-            if found < best:
-                best, partner, n1, n2 = found, order[y], a, b
-                grid, tried = tried, grid
-    if partner < 0:
-        return right
-    if best > 0 and steps > COARSE * FINER:
-        h = spoilers_harms(pair, outputs[x], outputs[partner], n1, n2)
-        found, _ = count_on_grid(h, leaf, natural_unit(h, seen, leaf.usual, leaf.token), steps, SPOILER_DEPTH, True, tried)
-        if found < best:
-            best = found
-            grid, tried = tried, grid
-    put(above, outputs[x])
-    put(above, outputs[partner])
-    put(above, n1)
-    put(above, n2)
-    put_all(above, grid)
-    return best
-
-
-@kernel
-@no_type_check
-def levelling(G: Any, other: Any, seen: Any) -> float:
-    """How often to add another table so that sums vary least; 0 if it does not help."""
-    k, n = seen.shape
-    both = square = 0.0
-    for i in range(k):
-        count = mean = others = 0.0
-        for j in range(n):
-            if seen[i, j] > 0:
-                count, mean, others = count + 1.0, mean + G[i, j], others + other[i, j]
-        for j in range(n):
-            if seen[i, j] > 0:
-                both -= (G[i, j] - mean / count) * (other[i, j] - others / count)
-                square += (other[i, j] - others / count) ** 2
-    ratio = both / square if square > 0.0 else 0.0
-    return ratio if 1e-9 < ratio < 1e9 else 0.0
-
-
-@kernel
-@no_type_check
-def of_spoilers(pair: Any, record: Any) -> Any:
-    """The harms of the spoilers that a record above begins with."""
-    if record[1] < 0:
-        return spoiler_harms(pair, record[0])
-    return spoilers_harms(pair, record[0], record[1], record[2], record[3])
 
 
 @kernel
@@ -244,7 +128,7 @@ def apart_terms(pair: Any, ranking: Any, leaf: Any, steps: int, limits: Any, roo
     for y in range(order.shape[0]):
         x = order[y]
         o = outputs[x]
-        h = joint_harms(pair, outputs[x : x + 1], ONE)
+        h = joint_harms(pair, outputs[x : x + 1], one())
         unit = units[x]
         parent, factor, less, taken = -1, 1, 0, -1
         now = steps if y == 0 else min(steps, COARSE)
@@ -276,7 +160,7 @@ def apart_terms(pair: Any, ranking: Any, leaf: Any, steps: int, limits: Any, roo
         counts[y] = count
         total = min(total + count, everything)
         if parent < 0:
-            put_joint(trial, outputs[x : x + 1], ONE, grid, work)
+            put_joint(trial, outputs[x : x + 1], one(), grid, work)
         else:
             put(trial, APART)
             put(trial, o)
@@ -400,92 +284,6 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
             n += 1
     told[DOUBT], told[SPLIT] = doubt, telling_token(pair, matter[:n], theirs[:n], seen, copies)
     return best, right
-
-
-@kernel
-@no_type_check
-def look(evaluation: Any, subject: Any, queries: Any, tries: Any, totals: Any, below: Any, above: Any) -> Any:
-    """Look at some queries (numbered among the tokens): bounds (failing, right) as in `failures`, one row for each; and records below and
-    above, one row for each.
-
-    If the bounds are far apart (`totals`, about the mass of each pair, is failing plus right if they meet), classes of the most attended
-    tokens are tried too; below and above, the better stands. A record is the order of classes (before it, below, the operations of the
-    walks of all outputs) and then what `failures` writes for each class: below, the number of terms, the operations of further walks, and
-    the terms; above, an output or -1, and its grid.
-    """
-    bounds = np.empty((queries.shape[0], 2), np.int64)
-    for number in range(queries.shape[0]):
-        q = queries[number]
-        masses = last_token(subject.masses, q)
-        automaton = levelled(subject.automaton, masses)
-        candidates = rivals(evaluation, subject, masses, automaton, subject.tokens[q])
-        pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], candidates)
-        walks = walk_operations(masses, automaton) * (pair.G.shape[0] - 1)
-        order = candidates[:0]
-        failing = right = ANY
-        lower, upper = below[number], above[number]
-        for turn in range(2):
-            if turn == 1:
-                if tries.classes == 0 or failing + right - totals[number] <= tries.small:
-                    break
-                order = dominant_tokens(attended(pair), subject.usual, tries.classes)
-                lower, upper = np.empty(below.shape[1], np.int64), np.empty(above.shape[1], np.int64)
-            begin(lower)
-            begin(upper)
-            put(lower, walks)
-            put(lower, order.shape[0])
-            put(upper, order.shape[0])
-            put_all(lower, order)
-            put_all(upper, order)
-            more = some = 0
-            for c in range(order.shape[0] + 1):
-                token = order[c] if c < order.shape[0] else subject.usual
-                leaf = Leaf(masses, levelled(in_class(automaton, order, c), masses), subject.usual, token)
-                x, y = failures(pair, candidates, leaf, tries, lower, upper)
-                more, some = min(more + x, ANY), min(some + y, ANY)
-            if more < failing:
-                failing = more
-                if turn == 1:
-                    replace(below[number], lower)
-            if some < right:
-                right = some
-                if turn == 1:
-                    replace(above[number], upper)
-        bounds[number, 0] = failing
-        bounds[number, 1] = right
-    return bounds
-
-
-class Place(NamedTuple):
-    """Some sequences of a query and a label: an automaton, outputs that may be harmful there, a token that it is about, and how often
-    tokens are known to occur (-1: not to be asked about)."""
-
-    automaton: Any
-    candidates: Any
-    about: int
-    copies: Any
-
-
-@kernel
-@no_type_check
-def look_at_place(evaluation: Any, subject: Any, q: int, place: Any, tries: Any, records: Any) -> Any:
-    """`bound_leaf` for a place: (failing, right, doubt, token to split by); terms go to the records."""
-    masses = last_token(subject.masses, q)
-    pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], place.candidates)
-    begin(records[0])
-    begin(records[1])
-    told = np.empty(TOLD, np.int64)
-    leaf = Leaf(masses, place.automaton, subject.usual, place.about)
-    failing, right = bound_leaf(pair, place.candidates, leaf, tries, records, place.copies, told)
-    return failing, right, told[DOUBT], told[SPLIT]
-
-
-@kernel
-@no_type_check
-def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
-    """Outputs that may reach the label on some sequence that ends in the query."""
-    masses = last_token(subject.masses, q)
-    return rivals(evaluation, subject, masses, levelled(subject.automaton, masses), subject.tokens[q])
 
 
 @kernel

@@ -1,10 +1,12 @@
 import re
+import uuid
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import compactproofs
-from compactproofs.arrays import compiling
+from compactproofs.arrays import compiling, linking
 from compactproofs.counting.count_up import count_up, unit_exponents
 
 PACKAGE = Path(compactproofs.__file__).parent
@@ -12,7 +14,7 @@ PACKAGE = Path(compactproofs.__file__).parent
 
 def test_every_file_with_compiled_functions_is_part_of_the_fingerprint():
     holders = {str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py") if re.search(r"^@(kernel|njit|numba\.)", p.read_text(), re.M)}
-    assert holders | {"arrays/compiling.py"} == set(compiling.FILES)
+    assert holders | {"arrays/compiling.py", "arrays/linking.py"} == set(compiling.FILES)
 
 
 def test_a_change_of_any_kernel_makes_cached_machine_code_stale(monkeypatch):
@@ -39,3 +41,45 @@ def test_what_kernels_call_is_compiled_once_for_all_constants_and_not_for_python
     assert caller(5) == 14
     assert len(callee.signatures) == 0
     assert callee(5, True) == 6 and len(callee.signatures) == 1
+
+
+def _kernels():
+    """A function that Python calls and one that it calls."""
+
+    @compiling.kernel
+    def scaled(x, factor):
+        if factor < 0:
+            raise ValueError(f"{factor} is negative")
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i] * factor + 1.0 / x[i]
+        return total
+
+    @compiling.kernel
+    def both(x, factor):
+        return scaled(x, factor) - scaled(x[1:], 3)
+
+    return both
+
+
+def test_parts_are_linked_and_give_the_same_bits_as_without(monkeypatch):
+    assert linking.AVAILABLE
+    x = np.random.default_rng(0).normal(size=101) * 10.0 ** np.arange(-50, 51)
+    found = _kernels()(x, 7)
+    monkeypatch.setattr(linking, "AVAILABLE", False)
+    assert found == _kernels()(x, 7)
+
+
+def test_only_what_python_calls_becomes_machine_code(monkeypatch):
+    monkeypatch.setattr(compiling, "fingerprint", lambda: uuid.uuid4().hex)  # nothing comes from the cache
+    optimised = []
+    whole = linking.JITCodeLibrary._optimize_final_module
+    monkeypatch.setattr(linking.JITCodeLibrary, "_optimize_final_module", lambda self: (optimised.append(self.name), whole(self)))
+    _kernels()(np.ones(3), 1)
+    assert any("both" in name for name in optimised)
+    assert not any("scaled" in name or name == "part" for name in optimised)
+
+
+def test_a_part_may_raise():
+    with pytest.raises(ValueError, match="-2 is negative"):
+        _kernels()(np.ones(3), -2)
