@@ -18,6 +18,14 @@ MANY = 64
 """Automata of so many states or fewer are left as they are: counting with them is quick."""
 
 
+def smallest(automaton: Automaton, masses: np.ndarray) -> Automaton:
+    """`levelled`, from Python: nothing is compiled for an automaton that is small already."""
+    if len(automaton.following) <= MANY:
+        return automaton
+    found: Automaton = levelled(automaton, masses)
+    return found
+
+
 @kernel
 @no_type_check
 def levelled(automaton: Any, masses: Any) -> Any:

@@ -27,7 +27,7 @@ from compactproofs.bounds.factors import Factors
 from compactproofs.counting.alike import count_where_alike
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
 from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
-from compactproofs.counting.levels import levelled
+from compactproofs.counting.levels import smallest
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
@@ -163,13 +163,13 @@ class Verification:
         """The leaves of a part, each with the automaton of its sequences."""
         subject = self.subject(part.label)
         masses = for_queries(subject, self.numbers(part.label, part.queries))
-        waiting: list[tuple[Tree, Automaton]] = [(part.tree, levelled(subject.automaton, masses))]
+        waiting: list[tuple[Tree, Automaton]] = [(part.tree, smallest(subject.automaton, masses))]
         while waiting:
             tree, automaton = waiting.pop()
             if isinstance(tree, Split):
                 (token,) = self.numbers(part.label, [tree.token]).tolist()
                 for half, split in ((tree.fewer, with_fewer), (tree.more, with_more)):
-                    waiting.append((half, levelled(split(automaton, token, tree.at_least), masses)))
+                    waiting.append((half, smallest(split(automaton, token, tree.at_least), masses)))
             else:
                 yield tree, automaton
 

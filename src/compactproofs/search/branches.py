@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
-from compactproofs.counting.levels import MANY, levelled
+from compactproofs.counting.levels import MANY, smallest
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries
 from compactproofs.form.evaluation import Evaluation
@@ -96,7 +96,7 @@ class Branch:
         usual, n = plot.subject.usual, len(plot.subject.tokens)
         copies = np.zeros(n, dtype=np.int64)
         copies[usual] = 1
-        return cls(levelled(plot.subject.automaton, plot.masses), usual, copies, mass, mass, mass)
+        return cls(smallest(plot.subject.automaton, plot.masses), usual, copies, mass, mass, mass)
 
     @property
     def gap(self) -> int:
@@ -135,7 +135,7 @@ class Branch:
         n = int(self.copies[token]) + 1
         if n > len(plot.masses) or self.states(plot) * (n + 1) > MOST_STATES:
             return ()
-        fewer, more = (levelled(half(self.automaton, token, n), plot.masses) for half in (with_fewer, with_more))
+        fewer, more = (smallest(half(self.automaton, token, n), plot.masses) for half in (with_fewer, with_more))
         return self._divide(plot, token, n, (fewer, more))
 
     def chain(self, plot: Plot, chains: Chains, tokens: tuple[int, ...]) -> list[Branch]:

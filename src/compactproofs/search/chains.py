@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
-from compactproofs.counting.levels import levelled
+from compactproofs.counting.levels import smallest
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject
 from compactproofs.form.evaluation import Evaluation
@@ -65,13 +65,13 @@ class Chains:
         """The sequences of the label in which none of these tokens occurs."""
         if tokens not in self._rests:
             found = with_fewer(self.rest(tokens[:-1]), tokens[-1], 1) if tokens else self.subject.automaton
-            self._rests[tokens] = levelled(found, self.subject.masses)
+            self._rests[tokens] = smallest(found, self.subject.masses)
         return self._rests[tokens]
 
     def among(self, tokens: tuple[int, ...]) -> Automaton:
         """Those in which the last of these tokens occurs, and no other of them."""
         if tokens not in self._classes:
-            self._classes[tokens] = levelled(with_more(self.rest(tokens[:-1]), tokens[-1], 1), self.subject.masses)
+            self._classes[tokens] = smallest(with_more(self.rest(tokens[:-1]), tokens[-1], 1), self.subject.masses)
         return self._classes[tokens]
 
     def _without(self, tokens: np.ndarray) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from compactproofs.bounds.pairs import walk_operations
 from compactproofs.budget import Budget, in_threads
 from compactproofs.counting.count_up import unit_exponents
-from compactproofs.counting.levels import levelled
+from compactproofs.counting.levels import smallest
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import DisagreementError
 from compactproofs.form.evaluation import Evaluation, prepare
@@ -195,7 +195,7 @@ class Engine:
             pairs[n] = pairs.get(n, 0) + 1
             if claim.tree is not None:
                 masses = for_queries(subject, np.array([q]))
-                walk = walk_operations(masses, levelled(subject.automaton, masses))
+                walk = walk_operations(masses, smallest(subject.automaton, masses))
                 tally.add_tree(subject, claim.tree, int(walk) * (self.weights.d_vocab_out - 1))
             elif claim.record is not None:
                 tally.add(subject, claim.record)

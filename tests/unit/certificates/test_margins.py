@@ -13,8 +13,6 @@ import networks
 import oracle
 from compactproofs import checker
 from compactproofs.certificates.certificate import Certificate
-from compactproofs.certificates.checking import network as raw_network
-from compactproofs.certificates.coq import CoqError, translate
 from compactproofs.certificates.encode import decoded
 from compactproofs.errors import CertificateError
 from compactproofs.tasks.margin import question_with_margin
@@ -170,12 +168,6 @@ def test_positions_have_one_margin():
     content = json.loads(one.data)
     content["positions"][0] = json.loads(other.data)["positions"][0]
     assert "different margins" in cp.check(Certificate(content), weights).reason
-
-
-def test_coq_refuses_margins():
-    weights = mostly_right(0, v=3, k=2)
-    with pytest.raises(CoqError, match="knows only whether it wins"):
-        translate(cp.prove(weights, margin=0.5).certificate.content, raw_network(weights))
 
 
 def test_a_ledger_about_another_margin_is_not_the_proofs():
