@@ -14,6 +14,7 @@ from compactproofs.counting.brute_force import truth_of
 from compactproofs.counting.kernels import CORRECT, UNCERTAIN
 from compactproofs.counting.truth import AbstractTruth
 from compactproofs.errors import TaskError
+from compactproofs.failing_region import FailingRegion
 from compactproofs.ledger.inspect import proven_by_query, unproven_by_query
 from compactproofs.model.forward import forward
 from compactproofs.model.kinds import Model
@@ -75,6 +76,8 @@ class Counterexamples:
     labels: tuple[Failures, ...]
     total: int
     seconds: float
+    region: FailingRegion
+    """All failing inputs, of these labels, lie in it."""
 
     @property
     def failing_at_most(self) -> int:
@@ -84,6 +87,7 @@ class Counterexamples:
         return {
             "labels": [each.as_json() for each in self.labels],
             "failing_at_most": str(self.failing_at_most),
+            "region": self.region.as_json(),
             "total": str(self.total),
             "seconds": self.seconds,
             "version": __version__,
@@ -122,13 +126,18 @@ def counterexamples(
     worst = {} if ledger is None else unproven_by_query(ledger, weights)
     wanted = [each for each in task.labels if label in (None, each)]
     search = _Search(weights, task, truth_of(weights), np.random.default_rng(seed))
+    places: dict[int, tuple[int, ...]] = {}
     found, left = [], [m for m in wanted if _failing(question, proven, m)]
     for m in wanted:
         own = Budget(budget.left / max(1, len(left) - left.index(m))) if m in left else None
         starts = [sequence for sequence in worst.get(m, []) if sequence is not None]
         outcome = _Outcome(None, False) if own is None else search.failing(m, question.label_automaton(m), starts, own)
         found.append(_about(search, question, proven, m, outcome))
-    return Counterexamples(tuple(found), task.total, time.perf_counter() - started)
+        tokens = question.label_automaton(m).tokens.tolist()
+        open_ones = (token for token, mass in zip(tokens, _by_query(question, proven, m), strict=True) if mass and not outcome.all_right)
+        places[m] = tuple(open_ones)
+    region = FailingRegion.of(task, places)
+    return Counterexamples(tuple(found), task.total, time.perf_counter() - started, region)
 
 
 def _some(labels: Sequence[int]) -> str:

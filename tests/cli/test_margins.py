@@ -109,6 +109,7 @@ def test_what_cannot_be_asked(saved, tmp_path, model, given, words):
 def test_counterexamples_in_a_table_and_as_json(saved):
     said = run("counterexamples", saved / "model.safetensors").stdout
     assert "labels with a failing input: " in said and "; not known: 0" in said
+    assert "all that fail lie in a region of " in said
     found = json.loads(done("counterexamples", saved / "model.safetensors", "--json", "-").stdout)
     weights = mostly_right(1)
     assert [each["label"] for each in found["labels"]] == list(range(5)) and found["total"] == "125"
@@ -120,6 +121,7 @@ def test_counterexamples_in_a_table_and_as_json(saved):
     failing = next(each["label"] for each in found["labels"] if each["any_fails"] == "yes")
     one = json.loads(done("counterexamples", saved / "model.safetensors", "--label", failing, "--json", "-").stdout)
     assert [each["label"] for each in one["labels"]] == [failing]
+    assert 0 < int(one["region"]["mass"]) <= int(found["region"]["mass"]) <= 125 and True in one["region"]["inside"]
 
 
 def test_counterexamples_of_a_region_and_of_other_networks(saved):

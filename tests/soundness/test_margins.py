@@ -281,5 +281,8 @@ def test_counterexamples_fail_and_no_means_none(name):
             assert name == "two heads", each
         for token, mass in each.queries:
             assert sum(m for x, m in failing.items() if x[-1] == token) <= mass
+    inside = {x: found.region.automaton.label(np.array([x]))[0] == 1 for x, _, _ in rows}
+    assert all(inside[x] for x, label, _ in rows if referee.is_correct(weights, x, label) is not True)
+    assert found.region.mass == sum(mass for x, _, mass in rows if inside[x]) >= found.failing_at_most
     kinds = {each.any_fails for each in found.labels}
     assert ("yes" in kinds) == (name != "always right"), kinds

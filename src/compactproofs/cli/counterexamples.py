@@ -85,6 +85,9 @@ def counterexamples(
     output.say(f"labels with a failing input: {len(kinds[YES])}; proven without: {len(kinds[NO])}; not known: {len(kinds[UNKNOWN])}")
     share = found.failing_at_most / found.total
     output.say(f"at most {_brief(found.failing_at_most)} of {_brief(found.total)} inputs fail ({share:.3g}); {found.seconds:.1f} s")
+    if found.region.mass:
+        size = f"{_brief(found.region.mass)} inputs ({found.region.mass / found.total:.3g})"
+        output.say(f"all that fail lie in a region of {size}, an automaton of {found.region.automaton.n_states} states; --json has it")
     output.result({**found.as_json(), "assumptions": list(weights.assumptions), "weights_sha256": weights.sha256})
 
 
