@@ -1,6 +1,7 @@
 """The command as a user runs it: its own process, its own exit code, its own standard output and error."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -318,6 +319,14 @@ def test_prove_and_check_a_certificate(small_model, tmp_path):
     alone = subprocess.run([sys.executable, "-m", "compactproofs.checker", path, small_model], capture_output=True, text=True)
     assert alone.returncode == 2 and alone.stdout.startswith("malformed: the certificate is not valid JSON")
     assert subprocess.run([sys.executable, "-m", "compactproofs.checker"], capture_output=True).returncode == 2
+
+
+def test_a_certificate_that_takes_long_to_check_says_so(small_model, tmp_path, monkeypatch):
+    path = tmp_path / "long.cert.json"
+    monkeypatch.setattr("compactproofs.checker.MOST_WORK", 1)
+    said = done("prove", small_model, "--strategy", "threshold-cubic", "--certificate", path).stdout
+    allowed = re.search(r"more than is allowed by default: check --work (\d+)\)", said)
+    assert done("check", path, small_model, "--work", allowed[1]).stdout.startswith("accepted")
 
 
 def test_several_certificates_go_to_a_folder(small_model, tmp_path):

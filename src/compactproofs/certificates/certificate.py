@@ -21,6 +21,8 @@ class Certificate:
 
     content: dict[str, Any]
     """The JSON object of the format."""
+    work: int = 0
+    """About how many units of work a check takes, if it was counted when the certificate was made; see `check --work`."""
 
     @property
     def positions(self) -> tuple[Certificate, ...]:

@@ -26,5 +26,6 @@ def of_positions(certificates: Sequence[Certificate], whole: Model) -> Certifica
             "model": about_model(whole, network(whole)),
             "positions": [each.content for each in ordered],
             "end": checker.FORMAT,
-        }
+        },
+        sum(each.work for each in certificates),
     )

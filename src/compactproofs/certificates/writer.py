@@ -113,7 +113,9 @@ def _first(
             ledger = replace(ledger, upper=_above(ledger, weights, at_most))
         elif at_most is None:
             ledger = replace(ledger, upper=None)
-        found = Certificate(_content(ledger, weights, strategy, raw))
+        meter = checker.Meter(checker.NO_LIMIT)
+        content = _content(ledger, weights, strategy, raw, meter)
+        found = Certificate(content, max(meter.work, checker.WORK_PER_BYTE * meter.bytes))
         if found.correct_at_least >= at_least and (own_upper is None or (found.correct_at_most or 0) <= own_upper):
             return found
         if own:
@@ -131,11 +133,11 @@ def _above(ledger: Ledger, weights: Model, at_most: int) -> tuple[Any, ...]:
     return () if at_most == question.total else parts_above(Request(weights, question.task, seconds=_SECONDS, asked=asked))
 
 
-def _content(ledger: Ledger, weights: Model, strategy: AbstractStrategy, raw: checker.Network) -> dict[str, Any]:
+def _content(ledger: Ledger, weights: Model, strategy: AbstractStrategy, raw: checker.Network, meter: checker.Meter) -> dict[str, Any]:
     """The certificate, with the claim that the checker finds."""
     written = encoded(ledger, weights)
     try:
-        at_least, at_most, _ = checker.proven(written, raw, checker.NO_LIMIT)
+        at_least, at_most, _ = checker.proven(written, raw, meter)
     except checker.RejectedError as error:
         raise CertificateError(str(error)) from None
     return {

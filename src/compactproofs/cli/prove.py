@@ -225,6 +225,7 @@ def _place(output: Output, certificate: str | None, semantics: str, chosen: list
 
 def _write(output: Output, proofs: list[Proof], place: Destination | Places, semantics: str, work: int | None) -> dict[str, Any]:
     """Write the certificate of one strategy, for all its positions; of several strategies, one that has none is listed with the reason."""
+    from compactproofs.checker import MOST_WORK
     from compactproofs.proof import certify
 
     proof = proofs[0]
@@ -245,6 +246,9 @@ def _write(output: Output, proofs: list[Proof], place: Destination | Places, sem
     output.say(f"certificate {place.path}: {len(certificate.data)} bytes, {certificate.semantics}, {share}")
     if semantics == "real" and proof.position is None and at_least < proof.correct_at_least:
         output.say(f"  (the proof has {proof.correct_at_least}: the certificate counts in coarser integers)")
+    if certificate.work > MOST_WORK:
+        enough = 2 ** certificate.work.bit_length()
+        output.say(f"  (checking it takes about {certificate.work / 1e9:.0f} s, more than is allowed by default: check --work {enough})")
     most = certificate.correct_at_most
     return {
         "path": str(place.path),
@@ -252,6 +256,7 @@ def _write(output: Output, proofs: list[Proof], place: Destination | Places, sem
         "semantics": certificate.semantics,
         "correct_at_least": str(at_least),
         "correct_at_most": None if most is None else str(most),
+        "work": certificate.work,
     }
 
 

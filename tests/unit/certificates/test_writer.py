@@ -290,3 +290,11 @@ def test_a_certificate_that_the_checker_would_not_read_is_refused(monkeypatch, t
     with pytest.raises(CertificateError, match="the checker reads at most 1000"):
         type(certificate)(certificate.content).save(tmp_path / "c.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_work_of_a_check_is_counted():
+    weights = mostly_right(2, v=4, k=3)
+    certificate = cp.prove(weights, upper=True).certificate
+    assert cp.check(certificate, weights, work=2 * certificate.work).accepted
+    assert "allow more: --work" in cp.check(certificate, weights, work=certificate.work // 2).reason
+    assert "work" not in certificate.content
