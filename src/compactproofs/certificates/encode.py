@@ -11,12 +11,12 @@ import numpy as np
 from compactproofs.bounds.compact_hints import Compact
 from compactproofs.bounds.factors import Factors
 from compactproofs.certificates.hints import certifiable_block, encoded_hints
-from compactproofs.counting.grid import Grid
+from compactproofs.counting.grid import MOST_MANTISSA, Grid
 from compactproofs.errors import CertificateError
 from compactproofs.form.embedded import position_centre
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
 from compactproofs.model.kinds import Model
-from compactproofs.model.network import Network
+from compactproofs.model.network import Network, NormKind
 from compactproofs.tasks import AbstractTask, MaxOfK
 from compactproofs.tasks.margin import margin_of_question
 from compactproofs.tasks.question import FLOAT32, REAL, Question
@@ -72,6 +72,7 @@ def _task(task: AbstractTask) -> str | dict[str, Any]:
 
 def _part(part: Part, block: Network | None, question: Question) -> dict[str, Any]:
     tokens = question.label_automaton(part.label).tokens
+    larger = block.d_model if block is not None and block.norm_final is not None and block.norm_final.kind is NormKind.LN else 1
 
     def written(tree: Tree) -> dict[str, Any] | None:
         match tree:
@@ -81,12 +82,13 @@ def _part(part: Part, block: Network | None, question: Question) -> dict[str, An
                 return {"token": tree.token, "at_least": tree.at_least, "more": written(tree.more), "fewer": written(tree.fewer)}
             case Leaf():
                 hints = {} if block is None else {"hints": encoded_hints(tree.relaxation, block, tokens)}
-                return {"terms": [_term(term) for term in tree.terms], "listed": [list(x) for x in tree.listed], **hints}
+                return {"terms": [_term(term, larger) for term in tree.terms], "listed": [list(x) for x in tree.listed], **hints}
 
     return {"label": part.label, "queries": list(part.queries), "tree": written(part.tree)}
 
 
-def _term(term: Term) -> dict[str, Any]:
+def _term(term: Term, larger: int) -> dict[str, Any]:
+    """A term; the checker's harms are so many times larger, as it centres with integers (behind a final LayerNorm)."""
     match term:
         case Joint():
             named: dict[str, Any] = {"joint": list(term.outputs), "weights": list(term.weights)}
@@ -99,7 +101,10 @@ def _term(term: Term) -> dict[str, Any]:
         case Spoilers():
             named = {"spoilers": [term.output, term.other], "factors": [term.factor, term.more]}
     grid = term.grid
-    return {**named, "step": [grid.mantissa, grid.exponent], "depth": grid.depth, "offsets": list(grid.offsets)}
+    mantissa, exponent = grid.mantissa * larger, grid.exponent
+    while mantissa > MOST_MANTISSA:
+        mantissa, exponent = -(-mantissa // 2), exponent + 1
+    return {**named, "step": [mantissa, exponent], "depth": grid.depth, "offsets": list(grid.offsets)}
 
 
 def _factors(factors: Factors, ledger: Ledger, weights: Model) -> dict[str, Any]:
