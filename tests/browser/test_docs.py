@@ -20,6 +20,8 @@ pytest.importorskip("mkdocs", reason="needs mkdocs, from the [dev] extra")
 pytestmark = pytest.mark.long
 
 PROJECT = Path(__file__).parents[2]
+PATIENCE = 120_000
+"""Milliseconds; the index is built in the browser."""
 LOOK = r"""() => {
   const width = document.documentElement.clientWidth;
   const own = (e) => [...e.childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join("");
@@ -86,8 +88,9 @@ def test_search_finds_a_page_and_leads_there(address, words, page):
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         tab = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+        tab.set_default_timeout(PATIENCE)
         tab.goto(address)
-        tab.locator("[data-md-component=search-query]").fill(words)
+        tab.locator("[data-md-component=search-query]").press_sequentially(words)
         found = tab.locator(f".md-search-result__link[href*='{page}']").first
         found.wait_for()
         found.click()

@@ -117,7 +117,7 @@ def test_the_kernel_accepts_max_of_4(pooled):
 def test_the_kernel_accepts_an_exact_accuracy(exact):
     verdict = coq.run(coq.translate(*exact))
     assert verdict.accepted, verdict.message
-    assert verdict.theorem == "(324 <= right_mass the_network 5 the_task the_masses <= 324)%Z"
+    assert verdict.theorem == "(324 <= right_mass the_network 5 the_task the_masses no_margin <= 324)%Z"
     assert verdict.assumptions == axioms_of("Checker.check_sound")
 
 

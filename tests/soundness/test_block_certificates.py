@@ -2,6 +2,7 @@
 
 import random
 from copy import deepcopy
+from fractions import Fraction
 from functools import cache
 
 import pytest
@@ -12,6 +13,7 @@ import network_oracle
 from block_certificates import KNOWN, scene, some_hints
 from compactproofs import checker
 from compactproofs.certificates.checking import network as raw_network
+from compactproofs.certificates.encode import encoded
 from thinned import thinned
 from trees import json_leaves
 
@@ -140,3 +142,29 @@ def test_changed_certificates_prove_nothing_false(kind, strategy):
             mutate(rng, changed, T)
         proven += proves_no_more(changed, kind)
     assert proven >= 2
+
+
+def steps_of(tree):
+    """The steps of all terms of a tree in JSON."""
+    if tree is None:
+        return []
+    if "split" in tree or "more" in tree:
+        return [*steps_of(tree["fewer"]), *steps_of(tree["more"])]
+    return [Fraction(term["step"][0]) * Fraction(2) ** term["step"][1] for term in tree["terms"]]
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_steps_are_as_many_times_larger_as_the_checkers_harms(kind):
+    """Behind a final LayerNorm the checker's harms are d_model times the proof's; else a step is what it was."""
+    network, ledger = SEEDS[kind], proof(kind, "threshold-quartic").ledger
+    times = network.d_model if "final LN" in kind else 1
+    written = encoded(ledger, network)["lower"]
+    own = [
+        Fraction(t.grid.mantissa) * Fraction(2) ** t.grid.exponent
+        for part in ledger.lower
+        for leaf in part.leaves
+        if leaf
+        for t in leaf.terms
+    ]
+    found = [step for part in written for step in steps_of(part["tree"])]
+    assert sorted(own) and all(0 <= y - times * x <= y / 2**14 for x, y in zip(sorted(own), sorted(found), strict=True))
