@@ -45,10 +45,11 @@ def over_positions(proofs: Sequence[Proof]) -> AllPositions:
         (4, True)
     """
     kinds = {(proof.weights_sha256, proof.total, proof.label, proof.margin) for proof in proofs}
-    places = {proof.position for proof in proofs}
-    if len(kinds) != 1 or len(places) != len(proofs) or not all(proof.sound for proof in proofs):
+    questions = [proof.origin.question for proof in proofs if proof.origin is not None and proof.sound]
+    lengths = {question.task.n_ctx for question in questions}  # the position is the last of so many tokens, whatever it was called
+    if len(kinds) != 1 or len(lengths) != len(proofs):
         raise TaskError("expected sound proofs by one strategy about different positions of one model and one question")
-    _require_one_question([proof.origin.question for proof in proofs if proof.origin is not None])
+    _require_one_question(questions)
     total = proofs[0].total
     least = [Fraction(proof.correct_at_least if proof.status == "proven" else 0, total) for proof in proofs]
     bounds = [proof.correct_at_most if proof.status == "proven" else None for proof in proofs]

@@ -281,7 +281,15 @@ def test_over_positions_of_different_questions():
     model = replace(tiny_block(0, "MLP"), causal=True)
     every = cp.prove(model, "brute-force", task_for(model, "max"), position="every")
     other = cp.prove(model, "brute-force", task_for(model, "sign-of-sum"), position="every")
-    for wrong in ([every[0], other[1]], [every[0], every[0]], [replace(every[0], sound=False), every[1]], []):
+    last = cp.prove(model, "brute-force", task_for(model, "max"))
+    for wrong in (
+        [every[0], other[1]],
+        [every[0], every[0]],
+        [*every, last],
+        [replace(every[0], origin=None), every[1]],
+        [replace(every[0], sound=False), every[1]],
+        [],
+    ):
         with pytest.raises(TaskError, match="expected .*proofs"):
             cp.over_positions(wrong)
     weighed = task_for(model, "max", distribution="product:2,1,1,1,0")

@@ -32,7 +32,8 @@ def levelled(automaton: Any, masses: Any) -> Any:
     """The smallest automaton that accepts the same sequences of tokens that have a mass where they stand, with states of its own for each
     position; the same automaton, if it is small.
 
-    Guarantee: `count_up`, `mass_up` and walks give exactly the same numbers, rounding included, if D does not depend on the state.
+    Guarantee: `count_up`, `mass_up` and walks give exactly the same numbers, rounding included, if D does not depend on the state and no
+        window of sums is wider than `count_up` holds. Where one is, everything is counted there: still at least the mass.
     Assumes: masses not negative.
     Cost: O(position, state that is reached there, token).
     Source: docs/explanation/threshold-proofs.md, 7.
