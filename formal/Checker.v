@@ -41,8 +41,10 @@ Definition share (D : ready) (g : group) : shared :=
   {| s_r := if pools then map (brackets out m w None) (t_EVOU t) else []; s_p := if pools then brackets out m w None (t_PVOU t) else []; s_s := if pools then brackets out m w (less_own margin) (t_EU t) else [];
      s_att := if pools then own_attention (g_relative g) (d_attention D) else []; s_pos := d_places D;
      s_E := if pairs then map (less_column m) (d_EVOU_columns D) else []; s_P := if pairs then less_column m (d_PVOU_columns D) else [] |}.
+(** A label that no output has, or no label at all: nothing of it is right. *)
 Definition part_bad (below : bool) (D : ready) (m : nat) (S : shared) (A : dfa) (p : part) : option Z :=
   let masks := own_masks A (queries p) in
+  if negb (Nat.ltb m out) then if below then None else Some 0%Z else
   match shape p, below with
   | Pool t, true => in_tree Ms masks (pool_leaf Ms masks (pooled N v (s_r S) (s_p S) (s_s S) (s_att S) (s_pos S) (queries p))) A t
   | Lower t, true => match queries p with
@@ -63,7 +65,7 @@ Proof.
   assert (existsb (Nat.eqb a) l = true) by (apply existsb_exists; exists a; split; [exact Hin|apply Nat.eqb_refl]). congruence.
 Qed.
 Definition group_fine (g : group) : bool :=
-  Nat.ltb (g_label g) out && merges (g_map g) (task_dfa T (g_label g)) (g_dfa g) && closed (g_dfa g) && Nat.leb (length (live (g_dfa g))) v &&
+  merges (g_map g) (task_dfa T (g_label g)) (g_dfa g) && closed (g_dfa g) && Nat.leb (length (live (g_dfa g))) v &&
   forallb (Z.ltb 0) (g_weights g) && different (flat_map queries (g_parts g)).
 Definition groups_fine (groups : list group) : bool := different (map g_label groups) && forallb group_fine groups.
 (** A norm at the end keeps the order of logits if it adds nothing to single outputs; margins are then another question. *)
@@ -140,17 +142,19 @@ Proof.
 Qed.
 Lemma own_short A Q : length (live A) <= v -> forallb (fun b => Nat.leb (length b) v) (own_masks A Q) = true.
 Proof. intros H. apply heavies_short, masks_short, H. Qed.
-Lemma part_bad_ok below D g p n : question_fine = true -> ready_ok N centre mu D -> g_label g < out -> closed (g_dfa g) = true -> length (live (g_dfa g)) <= v -> (forall o, (0 < weight (g_weights g) o)%R) -> In p (g_parts g) ->
+Lemma part_bad_ok below D g p n : question_fine = true -> ready_ok N centre mu D -> closed (g_dfa g) = true -> length (live (g_dfa g)) <= v -> (forall o, (0 < weight (g_weights g) o)%R) -> In p (g_parts g) ->
   part_bad below D (g_label g) (share D g) (g_dfa g) p = Some n ->
   (integral v Ms (fun x => one ((accepts (g_dfa g) x && fits (own_masks (g_dfa g) (queries p)) x) && bad below (g_label g) x)) <= n)%Z.
 Proof.
-  unfold question_fine. intros Hq HD Hm HA Hlive Hw Hp H. apply andb_prop in Hq. destruct Hq as [Hq H4]. apply andb_prop in Hq. destruct Hq as [Hq H3]. apply andb_prop in Hq. destruct Hq as [_ H2]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
+  unfold question_fine. intros Hq HD HA Hlive Hw Hp H. apply andb_prop in Hq. destruct Hq as [Hq H4]. apply andb_prop in Hq. destruct Hq as [Hq H3]. apply andb_prop in Hq. destruct Hq as [_ H2]. apply Nat.eqb_eq in H3. apply Nat.ltb_lt in H4.
   assert (Hlen : length (own_masks (g_dfa g) (queries p)) = length Ms) by (apply heavies_length; rewrite masks_length by exact H4; symmetry; exact H3). pose proof (own_short (g_dfa g) (queries p) Hlive) as Hv.
   assert (Fit : forall x, fits (own_masks (g_dfa g) (queries p)) x = true -> fits (masks_of v k (g_dfa g) (queries p)) x = true).
   { intros x. apply heavies_fits. rewrite masks_length by exact H4. symmetry; exact H3. }
   assert (Pair : forall q, queries p = [q] -> forall x, fits (own_masks (g_dfa g) (queries p)) x = true -> query x = q /\ x <> []).
   { intros q Eq x Hx. apply Fit in Hx. rewrite Eq in Hx. apply fits_query in Hx. destruct Hx as [[E|[]] Hne]. auto. }
-  unfold part_bad in H. unfold bad, good. rewrite (proj2 (Nat.ltb_lt _ _) Hm). cbn [andb]. destruct (shape p) as [t|t|t] eqn:Es; destruct below; try discriminate.
+  unfold part_bad in H. unfold bad, good. destruct (Nat.ltb_spec (g_label g) out) as [Hm|Hm]; cbn [negb] in H.
+  2: { destruct below; [discriminate|]. injection H as <-. rewrite <- (integral_zero v Ms). apply integral_le; [exact H2|]. intros x _. cbn [andb]. rewrite andb_false_r. reflexivity. }
+  cbn [andb]. destruct (shape p) as [t|t|t] eqn:Es; destruct below; try discriminate.
   - assert (EP : existsb is_pool (g_parts g) = true) by (apply existsb_exists; exists p; split; [exact Hp|unfold is_pool; rewrite Es; reflexivity]).
     eapply (in_tree_ok v Ms _ H2 Hlen Hv _ (fails N margin centre mu (g_label g))); [|exact HA|exact H]. intros A l n' HA' Hl.
     eapply (pool_leaf_ok N v Ms margin centre mu (g_label g) (queries p)); [exact H2|exact Hlen|exact H3|exact Hv| | |exact HA'|exact Hl].
@@ -181,14 +185,14 @@ Proof.
   set (parts := flat_map (fun g => map (pair g) (g_parts g)) groups). set (P := fun x => negb (bad below (label_of T x) x)).
   assert (Split : forall y, In y parts -> In (fst y) groups /\ In (snd y) (g_parts (fst y))).
   { intros y Hy. apply in_flat_map in Hy. destruct Hy as (g & Hg & Hy). apply in_map_iff in Hy. destruct Hy as (p0 & <- & Hp). auto. }
-  assert (Facts : forall g, In g groups -> g_label g < out /\ closed (g_dfa g) = true /\ length (live (g_dfa g)) <= v /\ (forall o, (0 < weight (g_weights g) o)%R) /\ NoDup (flat_map queries (g_parts g)) /\
+  assert (Facts : forall g, In g groups -> closed (g_dfa g) = true /\ length (live (g_dfa g)) <= v /\ (forall o, (0 < weight (g_weights g) o)%R) /\ NoDup (flat_map queries (g_parts g)) /\
     forall x, word v k x -> accepts (g_dfa g) x = Nat.eqb (label_of T x) (g_label g)).
-  { intros g Hg. specialize (H6 g Hg). unfold group_fine in H6. do 5 (apply andb_prop in H6; let K := fresh "K" in destruct H6 as [H6 K]). apply Nat.leb_le in K1. apply Nat.ltb_lt in H6. apply different_NoDup in K. rewrite forallb_forall in K0.
+  { intros g Hg. specialize (H6 g Hg). unfold group_fine in H6. do 4 (apply andb_prop in H6; let K := fresh "K" in destruct H6 as [H6 K]). apply Nat.leb_le in K1. apply different_NoDup in K. rewrite forallb_forall in K0.
     repeat split; auto.
     - intros o. unfold weight. apply IZR_lt. destruct (nth_in_or_default o (g_weights g) 1%Z) as [Hin| ->]; [apply Z.ltb_lt, K0, Hin|lia].
-    - intros x [_ Hx]. rewrite <- (merges_accepts _ _ _ K3 x). apply (task_dfa_accepts v); assumption. }
+    - intros x [_ Hx]. rewrite <- (merges_accepts _ _ _ H6 x). apply (task_dfa_accepts v); assumption. }
   assert (InX : forall y x, In y parts -> word v k x -> mass Ms x <> 0%Z -> inside y x = accepts (g_dfa (fst y)) x && fits (own_masks (g_dfa (fst y)) (queries (snd y))) x).
-  { intros y x Hy Hx Hmass. unfold own_masks. rewrite fits_heavies by (try assumption; rewrite masks_length by exact H4; symmetry; exact H3). destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F0 & F1 & F2 & F3 & F4 & F5). unfold inside. rewrite <- F5 by exact Hx. destruct (accepts (g_dfa (fst y)) x) eqn:EA; [|reflexivity]. cbn [andb].
+  { intros y x Hy Hx Hmass. unfold own_masks. rewrite fits_heavies by (try assumption; rewrite masks_length by exact H4; symmetry; exact H3). destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). unfold inside. rewrite <- F5 by exact Hx. destruct (accepts (g_dfa (fst y)) x) eqn:EA; [|reflexivity]. cbn [andb].
     destruct (existsb (Nat.eqb (query x)) (queries (snd y))) eqn:EQ.
     - symmetry. apply masks_fit; [apply Hx|exact H4| |].
       + intros t Ht. split; [apply Hx, Ht|]. eapply accepts_live; eauto.
@@ -197,7 +201,7 @@ Proof.
   set (W := fun y : group * part => all_of Ms (own_masks (g_dfa (fst y)) (queries (snd y))) (g_dfa (fst y))).
   set (F := fun y : group * part => match part_bad below D (g_label (fst y)) (share D (fst y)) (g_dfa (fst y)) (snd y) with Some f => f | None => W y end).
   assert (EW : forall y, In y parts -> W y = integral v Ms (fun x => one (inside y x))).
-  { intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F0 & F1 & F2 & _). unfold W. rewrite (all_of_is v Ms).
+  { intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & _). unfold W. rewrite (all_of_is v Ms).
     - apply integral_heavy. intros x Hx Hmass. rewrite H3 in Hx. rewrite (InX y x Hy Hx Hmass). reflexivity.
     - apply heavies_length. rewrite masks_length by exact H4. symmetry; exact H3.
     - apply own_short, F2. }
@@ -211,11 +215,11 @@ Proof.
     + intros x Hx. rewrite H3 in Hx. unfold parts. clear -H5 Facts Hx.
       assert (E : forall gs, zsum (fun y => one (inside y x)) (flat_map (fun g => map (pair g) (g_parts g)) gs) = zsum (fun g => zsum (fun pt => one (inside (g, pt) x)) (g_parts g)) gs).
       { induction gs as [|g gs IH]; [reflexivity|]. cbn [flat_map]. rewrite zsum_app, zsum_map, zsum_cons, IH. reflexivity. }
-      rewrite E. apply (labels_once (label_of T x)); [exact H5|]. intros g Hg. destruct (Facts g Hg) as (_ & _ & _ & _ & F4 & _). split; [apply zsum_nonneg; intros pt _; destruct (inside (g, pt) x); simpl; lia|].
+      rewrite E. apply (labels_once (label_of T x)); [exact H5|]. intros g Hg. destruct (Facts g Hg) as (_ & _ & _ & F4 & _). split; [apply zsum_nonneg; intros pt _; destruct (inside (g, pt) x); simpl; lia|].
       unfold inside. cbn [fst snd]. destruct (Nat.eqb (label_of T x) (g_label g)); cbn [andb].
       * apply queries_once, F4.
       * rewrite zsum_zero. simpl. lia.
-    + intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F0 & F1 & F2 & F3 & F4 & F5). set (m := g_label (fst y)).
+    + intros y Hy. destruct (Split y Hy) as [Hg Hp]. destruct (Facts _ Hg) as (F1 & F2 & F3 & F4 & F5). set (m := g_label (fst y)).
       assert (EX : integral v Ms (fun x => one (inside y x && negb (P x))) = integral v Ms (fun x => one ((accepts (g_dfa (fst y)) x && fits (own_masks (g_dfa (fst y)) (queries (snd y))) x) && bad below m x))).
       { apply integral_heavy. intros x Hx Hmass. rewrite H3 in Hx. rewrite (InX y x Hy Hx Hmass). unfold P. rewrite negb_involutive, (F5 x Hx). destruct (Nat.eqb_spec (label_of T x) (g_label (fst y))) as [->|]; reflexivity. }
       rewrite EX. unfold F. destruct (part_bad _ _ _ _ _ (snd y)) as [f|] eqn:Ef.

@@ -1,4 +1,4 @@
-(** One label and one query: tables of each output, walks, joint and apart terms, spoilers, and listed sequences. *)
+(** One label and one query: tables of each output, walks, joint and apart terms, spoilers (one, or two at once), and listed sequences. *)
 From Coq Require Import Floats Uint63.
 From Coq Require Import Reals Lra Lia List ZArith Bool Arith.
 From CompactProofs Require Import Words Automaton Count Threshold Grid Rule Model Statement Enclosure Harms Leaves Pools.
@@ -343,13 +343,31 @@ Proof.
     apply existsb_exists in H3. destruct H3 as (n1 & Hn1 & Hh). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|exact Hh].
 Qed.
 
-(** ** Leaves above: a spoiler, or none *)
-Definition up_leaf : Type := option (nat * grid) * listing.
+(** ** Leaves above: a spoiler, two at once, or none *)
+Inductive spoiling := One (o : nat) | Two (o p : nat) (n1 n2 : Z).
+Definition up_leaf : Type := option (spoiling * grid) * listing.
+Definition spoil_fine (s : spoiling) : bool := match s with One o => is_output o | Two o p n1 n2 => is_output o && is_output p && (0 <? n1)%Z && (0 <? n2)%Z end.
+Definition spoil_table (s : spoiling) : mat := mapm I.neg (match s with One o => table o | Two o p n1 n2 => zipm (I.add prec) (scaled n1 (table o)) (scaled n2 (table p)) end).
+Lemma is_output_ok o : is_output o = true -> o < out /\ o <> m.
+Proof. intros H. apply andb_prop in H. destruct H as [H1 H2]. apply Nat.ltb_lt in H1. destruct (Nat.eqb_spec o m); [discriminate|]. split; assumption. Qed.
+Lemma spoil_ok s x : spoil_fine s = true -> fits masks x = true -> winsb rA rB (real margin) out m x = true ->
+  exists h, (forall i t, i < k -> (S i = k -> t = q) -> ub (at2 (spoil_table s) i t) (h i t)) /\ (0 < sumx h 0 x)%R.
+Proof.
+  intros Hs Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). apply winsb_spec in W. destruct s as [o|o p n1 n2]; cbn [spoil_fine] in Hs.
+  - apply is_output_ok in Hs. destruct Hs as [Ho Hom]. exists (fun i t => c * - G (query x) m o i t)%R. split; [|apply (spoiler rA rB (real margin) (rA_pos N centre) x m o c out Hne Ho Hom Pc W)].
+    intros i t Hi Hl. rewrite Hq. apply ub_ct. apply (mapm_at (fun j => ct j _)); [apply ct_nai|]. replace (c * - G q m o i t)%R with (- (c * G q m o i t))%R by ring. apply ct_neg, table_ok; assumption.
+  - apply andb_prop in Hs. destruct Hs as [Hs Hn2]. apply andb_prop in Hs. destruct Hs as [Hs Hn1]. apply andb_prop in Hs. destruct Hs as [Ho Hp]. apply is_output_ok in Ho, Hp. destruct Ho as [Ho Hom]. destruct Hp as [Hp Hpm]. apply Z.ltb_lt in Hn1, Hn2.
+    assert (P1 : (0 < IZR n1 * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hn1|exact Pc]). assert (P2 : (0 < IZR n2 * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hn2|exact Pc]).
+    exists (fun i t => - (IZR n1 * c) * G (query x) m o i t + - (IZR n2 * c) * G (query x) m p i t)%R. split; [|apply (spoilers rA rB (real margin) (rA_pos N centre) x m o p _ _ out Hne Ho Hom Hp Hpm P1 P2 W)].
+    intros i t Hi Hl. rewrite Hq. apply ub_ct. apply (mapm_at (fun j => ct j _)); [apply ct_nai|].
+    replace (- (IZR n1 * c) * G q m o i t + - (IZR n2 * c) * G q m p i t)%R with (- (IZR n1 * (c * G q m o i t) + IZR n2 * (c * G q m p i t)))%R by ring.
+    apply ct_neg. apply (zipm_at (fun j => ct j _)); [apply ct_nai|]. apply ct_add; apply scaled_ok, table_ok; assumption.
+Qed.
 Definition upper_leaf (A : dfa) (l : up_leaf) : option Z :=
   let L := map sequence (snd l) in
   let found := match fst l with
     | None => Some (fun _ => true, all_of Ms masks A)
-    | Some (o, g) => if is_output o then match count_grid Ms masks true (mapm I.neg (table o)) A g with Some n => Some (hit_by n, c_count n) | None => None end else None end in
+    | Some (s, g) => if spoil_fine s then match count_grid Ms masks true (spoil_table s) A g with Some n => Some (hit_by n, c_count n) | None => None end else None end in
   match found with
   | Some (h, n) => if ascending L && forallb (fun x => accepts A x && fits masks x && h x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
   | None => None
@@ -358,12 +376,9 @@ Theorem upper_leaf_ok A l n : closed A = true -> upper_leaf A l = Some n -> (int
 Proof.
   intros HA. unfold upper_leaf. destruct l as [sp L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (found := match sp with Some _ => _ | None => _ end).
   assert (F : forall h d, found = Some (h, d) -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= d)%Z /\ forall x, fits masks x = true -> winsb rA rB (real margin) out m x = true -> h x = true).
-  { unfold found. intros h d E. destruct sp as [[o g]|].
-    - destruct (is_output o) eqn:Eo; [|discriminate]. apply andb_prop in Eo. destruct Eo as [Eo1 Eo2]. apply Nat.ltb_lt in Eo1. destruct (Nat.eqb_spec o m) as [|Hom]; [discriminate|].
-      destruct (count_grid Ms masks true (mapm I.neg (table o)) A g) as [n1|] eqn:En; [|discriminate]. injection E as <- <-. split; [apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
-      intros x Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). apply winsb_spec in W.
-      apply (grid_hits Ms masks true _ A g n1 x (fun i t => c * - G (query x) m o i t)%R En Hf); [|apply (spoiler rA rB (real margin) (rA_pos N centre) x m o c out Hne Eo1 Hom Pc W)].
-      rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. apply (mapm_at (fun j => ct j _)); [apply ct_nai|]. replace (c * - G q m o i t)%R with (- (c * G q m o i t))%R by ring. apply ct_neg, table_ok; assumption.
+  { unfold found. intros h d E. destruct sp as [[s g]|].
+    - destruct (spoil_fine s) eqn:Es; [|discriminate]. destruct (count_grid Ms masks true (spoil_table s) A g) as [n1|] eqn:En; [|discriminate]. injection E as <- <-. split; [apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
+      intros x Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct (spoil_ok s x Es Hf W) as (h & Hub & Hpos). apply (grid_hits Ms masks true _ A g n1 x h En Hf); [|exact Hpos]. rewrite Hk, Hq. exact Hub.
     - injection E as <- <-. split; [|reflexivity]. rewrite (all_of_is v Ms masks Hlen Hv). apply integral_le; [exact HM|]. intros x _. rewrite andb_true_r. lia. }
   clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. destruct (ascending L && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
   assert (Ed : zsum snd [(h, d)] = d) by (unfold zsum; cbn [fold_right snd]; lia). rewrite <- Ed.

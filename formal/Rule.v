@@ -30,6 +30,13 @@ Proof.
   intros Hx Ho Hne Hw H. apply (proj1 (wins_iff A B margin A_pos outputs m x Hx)) with (o := o) in H; auto.
   replace (sumx (fun i t => w * - G (query x) m o i t) 0 x) with (- w * Sum x m o); [nra|]. unfold Threshold.Sum. rewrite <- sumx_scale. apply sumx_ext. intros. ring.
 Qed.
+(** Two spoilers at once: both sums are negative, and so is a positive combination of them. *)
+Theorem spoilers x m o p n1 n2 outputs : x <> [] -> (o < outputs)%nat -> o <> m -> (p < outputs)%nat -> p <> m -> 0 < n1 -> 0 < n2 -> wins outputs m x ->
+  0 < sumx (fun i t => - n1 * G (query x) m o i t + - n2 * G (query x) m p i t) 0 x.
+Proof.
+  intros Hx Ho Hno Hp Hnp H1 H2 H. pose proof (proj1 (wins_iff A B margin A_pos outputs m x Hx) H) as W. pose proof (W o Ho Hno) as Wo. pose proof (W p Hp Hnp) as Wp.
+  rewrite sumx_lin. fold (Sum x m o). fold (Sum x m p). nra.
+Qed.
 
 (** Theorem 2, 3: terms in order. A term covers pairs (o, p): output [o], less [p] if there is one. *)
 Record term := { cover : list (nat * option nat); hit : list nat -> bool }.

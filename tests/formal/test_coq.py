@@ -73,6 +73,23 @@ def apart():
     return certificate, weights
 
 
+@pytest.fixture(scope="module")
+def two_spoilers(exact):
+    """Each spoiler joined by another output; the claim is what checker.py finds then."""
+    certificate, weights = copy.deepcopy(exact[0]), exact[1]
+    for part in certificate["upper"]:
+        for number, leaf in enumerate(leaves(part["tree"])):
+            leaf["listed"] = []
+            for term in leaf["terms"]:
+                o = term.pop("spoiler")
+                others = [p for p in range(5) if p not in (o, part["label"])]
+                term |= {"spoilers": [o, others[number % len(others)]], "factors": [7, 1 + number]}
+    _, at_most, _ = checker.proven(certificate, weights, checker.Meter(checker.NO_LIMIT))
+    assert 324 < at_most < 625
+    certificate["claim"]["correct_at_most"] = str(at_most)
+    return certificate, weights
+
+
 def test_no_admitted_theorem_and_no_axiom_of_our_own():
     for path in sorted(FORMAL.glob("*.v")):
         found = re.findall(r"\b(Admitted|admit|Axiom|Axioms|Parameter|Conjecture|native_compute|bypass_check)\b", path.read_text())
@@ -86,7 +103,7 @@ def test_what_cannot_be_translated_is_refused_with_the_reason(pooled, exact):
         coq.translate(certificate, pooled[1])
     certificate = copy.deepcopy(exact[0])
     next(leaf for leaf in all_leaves(certificate, "upper") if leaf["terms"])["terms"] *= 2
-    with pytest.raises(coq.CoqError, match="at most one spoiler"):
+    with pytest.raises(coq.CoqError, match="at most one term of spoilers"):
         coq.translate(certificate, exact[1])
     certificate = copy.deepcopy(exact[0])
     certificate["question"]["semantics"] = "float32-any-order"
@@ -119,6 +136,13 @@ def test_the_kernel_accepts_an_exact_accuracy(exact):
     assert verdict.accepted, verdict.message
     assert verdict.theorem == "(324 <= right_mass the_network 5 the_task the_masses no_margin <= 324)%Z"
     assert verdict.assumptions == axioms_of("Checker.check_sound")
+
+
+@needs_coq
+@pytest.mark.long
+def test_the_kernel_accepts_two_spoilers_at_once(two_spoilers):
+    verdict = coq.run(coq.translate(*two_spoilers), axioms=False)
+    assert verdict.accepted, verdict.message
 
 
 @needs_coq
@@ -335,6 +359,19 @@ def without_a_factor(certificate):
                 term["factors"][0] = 0
 
 
+def one_of_two_without_a_factor(certificate):
+    for leaf in all_leaves(certificate, "upper"):
+        for term in leaf["terms"]:
+            term["factors"][1] = 0
+
+
+def the_label_as_a_spoiler(certificate):
+    for part in certificate["upper"]:
+        for leaf in leaves(part["tree"]):
+            for term in leaf["terms"]:
+                term["spoilers"][1] = part["label"]
+
+
 def other_weights(model):
     shape, data = model.tensors["W_U"]
     return model._replace(tensors={**model.tensors, "W_U": (shape, data[4:] + data[:4])})
@@ -363,6 +400,9 @@ CHANGES = [
     ("apart", count_plus_one),
     ("apart", apart_from_what_nothing_covers),
     ("apart", without_a_factor),
+    ("two_spoilers", count_minus_one_above),
+    ("two_spoilers", one_of_two_without_a_factor),
+    ("two_spoilers", the_label_as_a_spoiler),
 ]
 
 
@@ -415,6 +455,41 @@ def test_the_axioms_of_each_main_theorem(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     pieces = re.split(r'^ += "(.*)"%string\n +: string\n', done.stdout, flags=re.MULTILINE)
     assert dict(zip(pieces[1::2], map(coq.printed_axioms, pieces[2::2]), strict=True)) == committed
+
+
+@needs_coq
+@pytest.mark.long
+def test_sequences_without_a_label():
+    """Those outside of a region are not right, and not of its total."""
+    weights = mostly_right(2, v=5, k=4, noise=1.2)
+    proof, certificate, model = proved(weights, task=task_for(weights, where="max>=3,contains:1"))
+    assert min(certificate["question"]["task"]["labels"]) == -1
+    assert proof.correct_at_least == proof.correct_at_most < proof.total < 5**4
+    text = coq.translate(certificate, model)
+    verdict = coq.run(text, axioms=False)
+    assert verdict.accepted, verdict.message
+    assert verdict.theorem.startswith(f"({proof.correct_at_least} <= ") and verdict.theorem.endswith(f" <= {proof.correct_at_most})%Z")
+    for change in (count_plus_one, count_minus_one_above):
+        changed = copy.deepcopy(certificate)
+        change(changed)
+        assert rejected_by_the_kernel(changed, model)
+    named = re.search(r"Definition upper_unlabelled : group := Build_group \(n_out the_network\) .*\n.*\.\n", text)[0]
+    assert not coq.run(text.replace(named, "").replace("; upper_unlabelled]", "]"), axioms=False).accepted
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("coqchk") is None, reason="needs coqchk, of the Debian package coq")
+def test_the_independent_checker_accepts_the_theory():
+    """Everything is looked at again, what the theory rests on included; only axioms of the standard library, nothing switched off."""
+    done = subprocess.run(["make", "--silent", "-C", FORMAL, "coqchk"], capture_output=True, text=True, check=True)
+    _, summary = (done.stdout + done.stderr).split("CONTEXT SUMMARY")
+    said = {title: lines.split() for title, lines in re.findall(r"^\* (.*?):(.*?)(?=^\*|\Z)", summary, re.MULTILINE | re.DOTALL)}
+    axioms = said.pop("Axioms")
+    assert said.pop("Theory") == ["Set", "is", "predicative"]
+    assert len(said) == 3 and all(found == ["<none>"] for found in said.values()), said
+    assert all(name.startswith("Coq.") for name in axioms)
+    assert {name for name in axioms_of("Checker.check_sound") if not any(each.endswith("." + name) for each in axioms)} == set()
 
 
 @needs_coq

@@ -63,9 +63,9 @@ def _grid(term: Json) -> str:
 
 
 def _kind(term: Json) -> str:
-    found = [kind for kind in ("factored", "joint", "apart", "spoiler") if kind in term]
+    found = [kind for kind in ("factored", "joint", "apart", "spoiler", "spoilers") if kind in term]
     if len(found) != 1:
-        raise CoqError("a term is none that formal/ knows: factored, joint, apart or spoiler")
+        raise CoqError("a term is none that formal/ knows: factored, joint, apart, spoiler or spoilers")
     return found[0]
 
 
@@ -93,10 +93,17 @@ def _lower_leaf(leaf: Json, q: int) -> str:
     return f"(Leaf ({_list(map(_pair_term, leaf['terms']))}, {_listing(leaf, q)}))"
 
 
+def _spoiling(term: Json) -> str:
+    if _kind(term) == "spoilers":
+        (o, p), (n1, n2) = term["spoilers"], term["factors"]
+        return f"(Two {o} {p} {n1} {n2}, {_grid(term)})"
+    return f"(One {term['spoiler']}, {_grid(term)})"
+
+
 def _upper_leaf(leaf: Json, q: int) -> str:
-    if len(leaf["terms"]) > 1 or any(_kind(term) != "spoiler" for term in leaf["terms"]):
-        raise CoqError("formal/ expects at most one spoiler in each leaf of the upper bound, and nothing else")
-    spoilers = [f"Some ({term['spoiler']}, {_grid(term)})" for term in leaf["terms"]]
+    if len(leaf["terms"]) > 1 or any(_kind(term) not in ("spoiler", "spoilers") for term in leaf["terms"]):
+        raise CoqError("formal/ expects at most one term of spoilers in each leaf of the upper bound, and nothing else")
+    spoilers = [f"Some {_spoiling(term)}" for term in leaf["terms"]]
     return f"(Leaf ({(spoilers or ['None'])[0]}, {_listing(leaf, q)}))"
 
 
@@ -149,13 +156,14 @@ def _automaton(following: list[list[int]], start: int, automaton: checker.Automa
     return _list(map(named, [start, *(s for s in range(len(following)) if s != start)])), f"Build_dfa {_list(moves)} {accepting}"
 
 
-def _task(task: Json, v: int) -> str:
+def _task(task: Json, v: int, out: int) -> str:
+    """A sequence without a label has one that is no output, so that nothing of it is right."""
     if task == "max":
         return f"max_task {v}"
     order = [task["start"], *(s for s in range(len(task["labels"])) if s != task["start"])]
     number = {s: i for i, s in enumerate(order)}
     following = (_list(number[z] for z in task["following"][s]) for s in order)
-    return f"Build_task {_list(following)} {_list(task['labels'][s] for s in order)}"
+    return f"Build_task {_list(following)} {_list(out if task['labels'][s] < 0 else task['labels'][s] for s in order)}"
 
 
 def _groups(certificate: Json, side: str, v: int, read: checker.Question) -> list[str]:
@@ -181,7 +189,20 @@ def _groups(certificate: Json, side: str, v: int, read: checker.Question) -> lis
             f"Definition {side}_{m} : group := Build_group {m} ({states}) ({dfa}) {relative} {_list(hints['weights'] or (), '%Z')}\n"
             f"  [{(';' + chr(10) + '   ').join(parts)}]."
         )
-    return [*texts, f"Definition {side} : list group := {_list(f'{side}_{m}' for m in groups)}."]
+    names = [f"{side}_{m}" for m in groups]
+    if side == "upper" and certificate["claim"]["correct_at_most"] is not None and task != "max" and min(task["labels"]) < 0:
+        names.append("upper_unlabelled")
+        texts.append(_unlabelled(len(task["labels"]), v))
+    return [*texts, f"Definition {side} : list group := {_list(names)}."]
+
+
+def _unlabelled(states: int, v: int) -> str:
+    """The group of the sequences without a label: the total of Coq has them too, and none of them is right."""
+    label = "n_out the_network"
+    return (
+        f"Definition upper_unlabelled : group := Build_group ({label}) (map At (seq 0 {states})) (task_dfa the_task ({label})) None []\n"
+        f"  [Build_part (seq 0 {v}) (Upper GivenUp)]."
+    )
 
 
 def _moved(factors: Json, name: str, size: int) -> str:
@@ -256,8 +277,6 @@ def translate(certificate: Json, network: checker.Network) -> str:
     question, factors = certificate["question"], certificate["factors"]
     if question["semantics"] != checker.REAL:
         raise CoqError("the certificate is about float32 arithmetic; formal/ is about the real numbers")
-    if question["task"] != "max" and min(question["task"]["labels"]) < 0:
-        raise CoqError("the certificate is about a region: there are sequences without a label, which formal/ does not know")
     sizes = network.sizes()
     v, k, out = sizes["d_vocab"], sizes["n_ctx"], sizes["d_vocab_out"]
     centre = _moved(factors if "W_pos" in network.tensors else None, "centre", sizes["d_model"])
@@ -279,7 +298,7 @@ def translate(certificate: Json, network: checker.Network) -> str:
         "Local Open Scope nat_scope.",
         *_network(network),
         *(f"Definition the_{name} : tensor := {text}." for name, text in moved.items()),
-        f"Definition the_task : task := {_task(question['task'], v)}.",
+        f"Definition the_task : task := {_task(question['task'], v, out)}.",
         f"Definition the_masses : list (list Z) := {masses}.",
         "Module Parts.",  # what is imported here is not imported outside, where axioms are to have their long names
         "Import Uint63.",
