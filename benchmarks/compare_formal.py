@@ -19,6 +19,8 @@ from compactproofs.certificates.coq import check_coq
 ROWS = (
     "max-of-4:threshold-cubic-pooled",
     "max-of-4:threshold-best",
+    "max-of-5:threshold-best",
+    "max-of-10:threshold-best",
     "max-of-20:threshold-cubic-pooled",
     "max-of-10-v128:threshold-cubic-pooled",
 )
