@@ -72,20 +72,24 @@ def _gaps_and_output_hint(
 def smallest_gaps(bound: Callable[[Entries], np.ndarray], v: int, k: int) -> np.ndarray:
     """For each (q, m, c) the smallest gap with a negative bound, or v if there is none; 1 where c = 0.
 
-    The bound decreases as the gap grows (fewer sequences), so bisection finds it; if it did not, the result would merely be worse.
+    The bound decreases as the gap grows (fewer sequences), so bisection finds it; if it did not, the result would merely be worse. The
+    largest gap comes first: where it does not work, which is about half of all entries, there is nothing to look for.
     """
     gaps = np.full((v, v, k), v, dtype=np.int64)
     gaps[:, :, 0] = 1
     largest = largest_gaps(v, k)
     q, m, c = np.nonzero((largest >= 1) & (np.arange(k) >= 1))
-    low, high = np.ones_like(q), largest[q, m, c] + 1
+    high = largest[q, m, c]
+    works = bound(Entries(q, m, c, high)) < -_SAFETY
+    q, m, c, high = (x[works] for x in (q, m, c, high))
+    low = np.ones_like(q)
     while len(q):
+        found = low == high
+        gaps[q[found], m[found], c[found]] = high[found]
+        q, m, c, low, high = (x[~found] for x in (q, m, c, low, high))
         middle = (low + high) // 2
         works = bound(Entries(q, m, c, middle)) < -_SAFETY
         high, low = np.where(works, middle, high), np.where(works, low, middle + 1)
-        found = (low == high) & (low <= largest[q, m, c])
-        gaps[q[found], m[found], c[found]] = low[found]
-        q, m, c, low, high = (x[low < high] for x in (q, m, c, low, high))
     return gaps
 
 
