@@ -103,15 +103,21 @@ def prove(
     """
     task = task_for(weights) if task is None else task
     check_fits(task, weights)
+    chosen = _chosen(strategy)
+    places = readings(weights, task, position)
+    whole = _Whole(weights, task, chosen, upper, progress, require_margin(margin))
+    proofs = tuple(_at_each(whole, places, [shared] * len(places), seconds, stop))
+    return proofs if position == "every" else proofs[0]
+
+
+def _chosen(strategy: object) -> AbstractStrategy:
+    """A strategy, or the one of this name."""
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
     if not isinstance(chosen, AbstractStrategy):
         raise StrategyError(
             f"strategy={chosen!r:.60} is a {type(chosen).__name__}; expected a name such as {DEFAULT!r}, or a strategy object"
         )
-    places = readings(weights, task, position)
-    whole = _Whole(weights, task, chosen, upper, progress, require_margin(margin))
-    proofs = tuple(_at_each(whole, places, [shared] * len(places), seconds, stop))
-    return proofs if position == "every" else proofs[0]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ def _times(bound: Bound, ways: int) -> Bound:
 
 def prove_many(
     weights: Model,
-    strategies: Sequence[AbstractStrategy],
+    strategies: Sequence[str | AbstractStrategy],
     task: AbstractTask | None = None,
     *,
     position: Position = "last",
@@ -206,7 +212,7 @@ def prove_many(
     progress: Callable[[int, int], None] | None = None,
     margin: float = 0.0,
 ) -> Iterator[Proof]:
-    """Run several strategies on one model, on all cores, sharing what they have in common; proofs come in the order asked for.
+    """Run several strategies, or those of these names, on one model, on all cores, sharing what they have in common; proofs come in the order asked for.
 
     With `position="every"` each strategy gives its proofs of all positions, one after the other, and has `seconds` for all of them.
     The `seconds` of a proof do not include what an earlier one had already computed. Interrupted (Ctrl-C), it gives the proofs that can end
@@ -214,9 +220,10 @@ def prove_many(
     """
     task = task_for(weights) if task is None else task
     check_fits(task, weights)
+    asked = [_chosen(strategy) for strategy in strategies]
     places, stop = readings(weights, task, position), Event()
     shared = [Shared(place.network, place.task) if require_margin(margin) == 0.0 else None for place in places]
-    done = _Counter(len(places) * len(strategies), progress)
+    done = _Counter(len(places) * len(asked), progress)
     pool = ThreadPoolExecutor(threads or available_cores())
 
     def whole(strategy: AbstractStrategy) -> _Whole:
@@ -225,7 +232,7 @@ def prove_many(
     def run(strategy: AbstractStrategy) -> list[Proof]:
         return [done.counted(proof) for proof in _at_each(whole(strategy), places, shared, seconds, stop)]
 
-    futures = [pool.submit(run, strategy) for strategy in strategies]
+    futures = [pool.submit(run, strategy) for strategy in asked]
     given = 0
     try:
         for future in futures:

@@ -237,6 +237,7 @@ def test_stopped_it_returns_what_it_has_come_to():
 def test_many_strategies_at_every_position():
     model = mostly_right(1)
     strategies, seen = [cp.Cubic(), cp.ThresholdQuartic()], []
+    assert [proof.strategy for proof in cp.prove_many(model, ["cubic", cp.ThresholdQuartic()])] == ["cubic", "threshold-quartic"]
     found = list(cp.prove_many(model, strategies, position="every", progress=lambda done, total: seen.append((done, total))))
     assert [(proof.label, proof.position) for proof in found] == [(s.label, p) for s in strategies for p in range(3)]
     assert seen == [(n, 6) for n in range(1, 7)]

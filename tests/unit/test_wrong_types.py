@@ -8,6 +8,7 @@ import pytest
 
 CASES = {
     "cp.prove(w, 7)": "strategy=7 is a int; expected a name such as 'threshold-best'",
+    "list(cp.prove_many(w, ['cubic', 7]))": "strategy=7 is a int",
     "cp.prove(w, None)": "strategy=None is a NoneType",
     "cp.prove(w, 'cubic', 'max')": "a str was given for a task; expected one such as MaxOfK(n_ctx=4, d_vocab=64)",
     "cp.accuracy(w, task=3)": "a int was given for a task",
