@@ -212,11 +212,11 @@ def prove_many(
     progress: Callable[[int, int], None] | None = None,
     margin: float = 0.0,
 ) -> Iterator[Proof]:
-    """Run several strategies, or those of these names, on one model, on all cores, sharing what they have in common; proofs come in the order asked for.
+    """Run several strategies, or those of these names, on one model, on all cores, sharing what they have in common.
 
-    With `position="every"` each strategy gives its proofs of all positions, one after the other, and has `seconds` for all of them.
-    The `seconds` of a proof do not include what an earlier one had already computed. Interrupted (Ctrl-C), it gives the proofs that can end
-    within a second, with what they have proven so far, before the `KeyboardInterrupt` goes on.
+    Proofs come in the order asked for. With `position="every"` each strategy gives its proofs of all positions, one after the other, and
+    has `seconds` for all of them. The `seconds` of a proof do not include what an earlier one had already computed. Interrupted (Ctrl-C),
+    it gives the proofs that can end within a second, with what they have proven so far, before the `KeyboardInterrupt` goes on.
     """
     task = task_for(weights) if task is None else task
     check_fits(task, weights)

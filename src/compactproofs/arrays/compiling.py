@@ -37,6 +37,7 @@ FILES = (
     "counting/walks.py",
     "interpretation/ablation_kernel.py",
     "search/compact.py",
+    "search/covers.py",
     "search/grids.py",
     "search/listing.py",
     "search/looking.py",

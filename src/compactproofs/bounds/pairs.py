@@ -34,6 +34,7 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
+from compactproofs.counting.count_up import token_kinds
 
 LARGEST_FACTOR = 1 << 40
 """Weights and factors of terms are integers up to this."""
@@ -91,31 +92,6 @@ def pair_for(evaluation: Any, tokens: Any, label: int, query: int, outputs: Any)
             for j in range(n):
                 row[j] = a[j] * (d[j] + rest)
     return Pair(G, A, label, evaluation.tolerance, evaluation.floor)
-
-
-@kernel
-@no_type_check
-def token_kinds(automaton: Any) -> Any:
-    """Numbers of the tokens such that those with the same number move every state alike."""
-    following = automaton.following
-    n_states, n = following.shape
-    kinds, firsts = np.empty(n, np.int64), np.empty(n, np.int64)
-    found = 0
-    for j in range(n):
-        kinds[j] = found
-        for c in range(found):
-            same = True
-            for s in range(n_states):
-                if following[s, j] != following[s, firsts[c]]:
-                    same = False
-                    break
-            if same:
-                kinds[j] = c
-                break
-        if kinds[j] == found:
-            firsts[found] = j
-            found += 1
-    return kinds
 
 
 @kernel

@@ -120,6 +120,91 @@ def ascending(values: Any) -> Any:
 
 @kernel
 @no_type_check
+def by_size(values: Any) -> Any:
+    """Indices that sort integers. Where they differ little, each goes where the number of smaller ones says."""
+    least, most = values.min(), values.max()
+    if most - least > 4 * values.shape[0] + 64:
+        return ascending(values)
+    before = np.zeros(most - least + 2, np.int64)
+    for value in values:
+        before[value - least + 1] += 1
+    for x in range(1, before.shape[0]):
+        before[x] += before[x - 1]
+    order = np.empty(values.shape[0], np.int64)
+    for x in range(values.shape[0]):
+        order[before[values[x] - least]] = x
+        before[values[x] - least] += 1
+    return order
+
+
+@kernel
+@no_type_check
+def token_kinds(automaton: Any) -> Any:
+    """Numbers of the tokens such that those with the same number move every state alike."""
+    following = automaton.following
+    n_states, n = following.shape
+    kinds, firsts = np.empty(n, np.int64), np.empty(n, np.int64)
+    found = 0
+    for j in range(n):
+        kinds[j] = found
+        for c in range(found):
+            same = True
+            for s in range(n_states):
+                if following[s, j] != following[s, firsts[c]]:
+                    same = False
+                    break
+            if same:
+                kinds[j] = c
+                break
+        if kinds[j] == found:
+            firsts[found] = j
+            found += 1
+    return kinds
+
+
+class Moves(NamedTuple):
+    """What tokens add, for each row (a position; or a position and a state, if what they add depends on the state) and kind of tokens."""
+
+    steps: Any
+    """(row, place): the different integers of a kind, in ascending order"""
+    masses: Any
+    """(row, place): how much has each of them"""
+    first: Any
+    """(kind,): the place of the first one"""
+    many: Any
+    """(row, kind): how many there are"""
+
+
+@kernel
+@no_type_check
+def moves_of(D: Any, masses: Any, kinds: Any, n_kinds: int) -> Any:
+    """Tokens that move every state alike and add the same are one move."""
+    k, n_rows, n = D.shape
+    first = np.zeros(n_kinds + 1, np.int64)
+    for c in kinds:
+        first[c + 1] += 1
+    for c in range(n_kinds):
+        first[c + 1] += first[c]
+    many = np.zeros((k * n_rows, n_kinds), np.int64)
+    steps, weights = np.empty((k * n_rows, n), np.int64), np.empty((k * n_rows, n), np.int64)
+    for i in range(k):
+        for s in range(n_rows):
+            r = i * n_rows + s
+            for t in by_size(D[i, s]):
+                if masses[i, t] == 0:
+                    continue
+                c = kinds[t]
+                at = first[c] + many[r, c]
+                if many[r, c] > 0 and steps[r, at - 1] == D[i, s, t]:
+                    weights[r, at - 1] += masses[i, t]
+                else:
+                    steps[r, at], weights[r, at] = D[i, s, t], masses[i, t]
+                    many[r, c] += 1
+    return Moves(steps, weights, first, many)
+
+
+@kernel
+@no_type_check
 def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]:
     """(count, operations): the count in units of 2^sum(unit_exponents), and how many integer additions and products the windows took.
 
@@ -131,7 +216,14 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     """
     k, n = masses.shape
     following, accepting, first = automaton
-    n_states = following.shape[0]
+    n_states, n_rows = following.shape[0], D.shape[1]
+    kinds = token_kinds(automaton)
+    n_kinds = kinds.max() + 1 if n > 0 else 0
+    target = np.full((n_states, n_kinds), -1)
+    for t in range(n):
+        for s in range(n_states):
+            target[s, kinds[t]] = following[s, t]
+    moves = moves_of(D, masses, kinds, n_kinds)
     # the least and greatest sum that can be reached before position i in a state, and that an accepted rest can add
     reach_low = np.full((k + 1, n_states), _NEVER)
     reach_high = np.full((k + 1, n_states), -_NEVER)
@@ -141,12 +233,13 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
         for s in range(n_states):
             if reach_low[i, s] == _NEVER:
                 continue
-            row = D[i, s if D.shape[1] > 1 else 0]
-            for t in range(n):
-                z = following[s, t]
-                if z >= 0 and masses[i, t] > 0:
-                    reach_low[i + 1, z] = min(reach_low[i + 1, z], reach_low[i, s] + row[t])
-                    reach_high[i + 1, z] = max(reach_high[i + 1, z], reach_high[i, s] + row[t])
+            r = i * n_rows + (s if n_rows > 1 else 0)
+            for c in range(n_kinds):
+                z = target[s, c]
+                if z >= 0 and moves.many[r, c] > 0:
+                    lowest, highest = moves.first[c], moves.first[c] + moves.many[r, c] - 1
+                    reach_low[i + 1, z] = min(reach_low[i + 1, z], reach_low[i, s] + moves.steps[r, lowest])
+                    reach_high[i + 1, z] = max(reach_high[i + 1, z], reach_high[i, s] + moves.steps[r, highest])
     least = np.zeros((k + 1, n_states), np.int64)
     greatest = np.zeros((k + 1, n_states), np.int64)
     alive = np.zeros((k + 1, n_states), np.bool_)
@@ -156,13 +249,13 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
         for s in range(n_states):
             if reach_low[i, s] == _NEVER:
                 continue
-            row = D[i, s if D.shape[1] > 1 else 0]
-            for t in range(n):
-                z = following[s, t]
-                if z < 0 or masses[i, t] == 0 or not alive[i + 1, z]:
+            r = i * n_rows + (s if n_rows > 1 else 0)
+            for c in range(n_kinds):
+                z = target[s, c]
+                if z < 0 or moves.many[r, c] == 0 or not alive[i + 1, z]:
                     continue
-                low = row[t] + least[i + 1, z]
-                high = row[t] + greatest[i + 1, z]
+                low = moves.steps[r, moves.first[c]] + least[i + 1, z]
+                high = moves.steps[r, moves.first[c] + moves.many[r, c] - 1] + greatest[i + 1, z]
                 if not alive[i, s]:
                     alive[i, s] = True
                     least[i, s] = low
@@ -183,9 +276,6 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     total = np.zeros(n_states, np.int64)
     for s in range(n_states):
         total[s] = 1 if accepting[s] else 0
-    targets = np.empty(n_states, np.int64)
-    lightest = np.full(n_states, -1)  # of the tokens that lead to a state, the one with the least D, and behind each the next
-    behind = np.empty(n, np.int64)
     for i in range(k - 1, -1, -1):
         e = exponents[i]
         if e > 0:
@@ -210,48 +300,31 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
         new = np.zeros(size, np.int64)
         new_total = np.zeros(n_states, np.int64)
         rising = np.empty(widest + 1, np.int64)
-        order = ascending(D[i, 0])
         for s in range(n_states):
             if not alive[i, s]:
                 continue
-            row = D[i, s if D.shape[1] > 1 else 0]
-            if D.shape[1] > 1:
-                order = ascending(row)
+            r = i * n_rows + (s if n_rows > 1 else 0)
             rising[: width[s] + 1] = 0
-            m = 0
-            for r in range(n - 1, -1, -1):
-                t = order[r]
-                z = following[s, t]
-                if z >= 0 and masses[i, t] > 0 and alive[i + 1, z]:
-                    if lightest[z] < 0:
-                        targets[m] = z
-                        m += 1
-                    behind[t] = lightest[z]
-                    lightest[z] = t
-            for x in range(m):
-                z = targets[x]
-                t = lightest[z]
-                lightest[z] = -1
-                while t >= 0:
-                    d = row[t]
-                    w = 0
-                    while t >= 0 and row[t] == d:
-                        w += masses[i, t]
-                        t = behind[t]
+            for c in range(n_kinds):
+                z = target[s, c]
+                if z < 0 or not alive[i + 1, z]:
+                    continue
+                for at in range(moves.first[c], moves.first[c] + moves.many[r, c]):
+                    w = moves.masses[r, at]
                     new_total[s] += w * total[z]
-                    move = begin[s] + d - base[z]
+                    move = begin[s] + moves.steps[r, at] - base[z]
                     low = min(max(-move, 0), width[s])
                     high = min(max(held[z] - move, low), width[s])
                     rising[high] += w * total[z]
                     if high > low:
-                        source, target = window[place[z] + low + move :], new[new_place[s] + low :]
+                        source, into = window[place[z] + low + move :], new[new_place[s] + low :]
                         operations += (high - low) if w == 1 else 2 * (high - low)
                         if w == 1:
                             for j in range(high - low):
-                                target[j] += source[j]
+                                into[j] += source[j]
                         else:
                             for j in range(high - low):
-                                target[j] += w * source[j]
+                                into[j] += w * source[j]
             operations += 2 * width[s]
             above = 0
             for j in range(width[s]):

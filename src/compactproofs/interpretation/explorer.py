@@ -20,8 +20,8 @@ from compactproofs.form.tables import float_circuits
 from compactproofs.ledger.inspect import proven_by_query, unproven_by_query
 from compactproofs.model.forward import forward
 from compactproofs.model.weights import Weights
+from compactproofs.search.covers import balanced
 from compactproofs.search.grids import natural_unit
-from compactproofs.search.pairs import balanced
 from compactproofs.strategies.base import AbstractStrategy, Request
 
 EXPLORED = (

@@ -15,11 +15,12 @@ from compactproofs.bounds.pairs import Pair, walk_operations
 from compactproofs.counting.count_up import mass_up, unit_exponents
 from compactproofs.model.zoo import zoo
 from compactproofs.search.compact import look as look_where_alike
+from compactproofs.search.covers import Ranking, cover
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import Leaf, count_on_grid
 from compactproofs.search.listing import list_doubtful
 from compactproofs.search.looking import Place, Rooms, harmful_of, look_at
-from compactproofs.search.pairs import Tries, apart_terms
+from compactproofs.search.pairs import Tries
 from compactproofs.search.pools import look_at_tables
 from compactproofs.tasks import task_for
 from compactproofs.tasks.question import Question
@@ -46,11 +47,11 @@ def needed() -> tuple[list[Kernel], list[Kernel]]:
     evaluation, subject = engine.evaluation, engine.subjects[1]
     integers, rows, tables = (np.empty((1,) * d, dtype=np.int64) for d in (1, 2, 3))
     reals, h, G = (np.empty((1,) * d) for d in (1, 2, 3))
-    leaf, pair = Leaf(subject.masses, subject.automaton, 0, 0), Pair(G, h, 0, 0.0, 0.0)
+    leaf, pair = Leaf(subject.masses, subject.masses, subject.automaton, 0, 0), Pair(G, h, 0, 0.0, 0.0)
     place, tries = Place(subject.automaton, integers, 0, integers), Tries(1, 1, 1, True, True, True)
     parts: list[Kernel] = [
         (count_on_grid, (h, leaf, 1.0, 1, 1, False, integers)),
-        (apart_terms, (pair, (integers, reals, integers), leaf, 1, (1, 1, 1, 1), (integers, integers))),
+        (cover, (pair, Ranking(integers, reals, integers, integers), leaf, tries, 1, integers)),
     ]
     wholes: list[Kernel] = [
         (harmful_of, (evaluation, subject, 1)),

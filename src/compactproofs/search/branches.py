@@ -61,6 +61,8 @@ class Look:
     right: int
     below: np.ndarray
     above: np.ndarray
+    outputs: np.ndarray
+    """Those that may be harmful, those that spoil most first; no other is"""
     doubt: int = 0
     """By how much the bounds of the first output differ: what finer steps may win"""
     token: int = -1
@@ -78,6 +80,8 @@ class Branch:
     """A token that all of them have, or the usual one"""
     copies: np.ndarray
     """How often each token is known to occur; -1 if it is known how often it does"""
+    candidates: np.ndarray
+    """Outputs that may be harmful, those that probably spoil most first"""
     mass: int
     failing: int
     """The best that is known, halves included; and so for `right`"""
@@ -96,7 +100,7 @@ class Branch:
         usual, n = plot.subject.usual, len(plot.subject.tokens)
         copies = np.zeros(n, dtype=np.int64)
         copies[usual] = 1
-        return cls(smallest(plot.subject.automaton, plot.masses), usual, copies, mass, mass, mass)
+        return cls(smallest(plot.subject.automaton, plot.masses), usual, copies, plot.candidates, mass, mass, mass)
 
     @property
     def gap(self) -> int:
@@ -127,8 +131,8 @@ class Branch:
             own = min(own[0], sums[0]), min(own[1], sums[1])
         self.failing, self.right = min(self.failing, own[0]), min(self.right, own[1])
 
-    def place(self, plot: Plot) -> Place:
-        return Place(self.automaton, plot.candidates, self.about, self.copies)
+    def place(self) -> Place:
+        return Place(self.automaton, self.candidates, self.about, self.copies)
 
     def split_by(self, plot: Plot, token: int) -> tuple[Branch, ...]:
         """The halves by one more copy of a token than is known; none if that takes too many states."""
@@ -149,11 +153,12 @@ class Branch:
     def _divide(self, plot: Plot, token: int, n: int, automata: tuple[Automaton, Automaton]) -> tuple[Branch, Branch]:
         fewer, more = automata
         known, exact = self.copies.copy(), self.copies.copy()
+        harmful = self.candidates if self.latest is None else self.latest.outputs
         known[token], exact[token] = n, -1
         self.split = token, n
         self.halves = (
-            Branch(fewer, self.about, exact, mass := plot.mass(fewer), mass, mass, self),
-            Branch(more, token, known, mass := plot.mass(more), mass, mass, self),
+            Branch(fewer, self.about, exact, harmful, mass := plot.mass(fewer), mass, mass, self),
+            Branch(more, token, known, harmful, mass := plot.mass(more), mass, mass, self),
         )
         return self.halves
 
@@ -186,10 +191,10 @@ def look(plot: Plot, branch: Branch, tries: Tries) -> Look:
     """
     sizes = rooms(tries, plot.n_out, len(plot.masses), len(plot.subject.tokens))
     records = tuple(np.empty(size, dtype=np.int64) for size in sizes)
-    failing, right, doubt, token = look_at_place(plot.evaluation, plot.subject, plot.query, branch.place(plot), tries, records)
+    found = look_at_place(plot.evaluation, plot.subject, plot.query, branch.place(), tries, records)
     below, above = map(written, records)
-    bounds = min(int(failing) << plot.unit, branch.mass), min(int(right) << plot.unit, branch.mass)
-    return Look(*bounds, below, above, int(doubt) << plot.unit, int(token))
+    bounds = min(found.failing << plot.unit, branch.mass), min(found.right << plot.unit, branch.mass)
+    return Look(*bounds, below, above, found.outputs, found.doubt << plot.unit, found.token)
 
 
 def decide(plot: Plot, branch: Branch, found: Look) -> Look:
@@ -198,7 +203,7 @@ def decide(plot: Plot, branch: Branch, found: Look) -> Look:
         return found
     room = found.failing + found.right - branch.mass, len(plot.masses)
     right, wrong = (np.empty(room, dtype=np.int64) for _ in range(2))
-    records, place = (found.below, found.above), branch.place(plot)
+    records, place = (found.below, found.above), branch.place()
     n_right, n_wrong = list_doubtful(plot.evaluation, plot.subject, plot.query, place, records, (right, wrong))
     if n_right < 0:
         return found

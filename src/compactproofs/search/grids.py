@@ -8,22 +8,31 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.counting.count_up import ascending
+from compactproofs.counting.count_up import Automaton, ascending
 from compactproofs.counting.grid import FINE, MOST_EXPONENT, Grid, count_harms
 
 DEEPEST = 16
 """Integers below so many negative units are raised."""
 
 _MOST_STEPS = 1 << 14
+_OFFSETS = 16
+"""So many offsets are tried for each position."""
 
 
 class Leaf(NamedTuple):
     """Some sequences of one query and label, and the token (besides the usual one) that they are about."""
 
     masses: Any
+    seen: Any
+    """The masses, without those of tokens that no accepted sequence has"""
     automaton: Any
     usual: int
     token: int
+
+
+def leaf_of(masses: np.ndarray, automaton: Automaton, usual: int, token: int) -> Leaf:
+    """A leaf, from Python."""
+    return Leaf(masses, np.where(automaton.following.max(axis=0) >= 0, masses, 0), automaton, usual, token)
 
 
 @kernel
@@ -37,10 +46,10 @@ def one() -> Any:
 
 @kernel
 @no_type_check
-def occurring(leaf: Any) -> Any:
+def occurring(masses: Any, automaton: Any) -> Any:
     """The masses, without those of tokens that no accepted sequence has."""
-    following = leaf.automaton.following
-    k, n = leaf.masses.shape
+    following = automaton.following
+    k, n = masses.shape
     found = np.zeros((k, n), np.int64)
     for j in range(n):
         moves = False
@@ -48,7 +57,7 @@ def occurring(leaf: Any) -> Any:
             moves = moves or following[s, j] >= 0
         if moves:
             for i in range(k):
-                found[i, j] = leaf.masses[i, j]
+                found[i, j] = masses[i, j]
     return found
 
 
@@ -97,26 +106,29 @@ def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth:
     fraction, exponent = frexp(unit / steps)
     mantissa = min(max(int(fraction * 65536), 32768), 65535)
     exponent = min(max(exponent - 16, -MOST_EXPONENT), MOST_EXPONENT)
-    scale = 2.0 ** (8 - exponent)
-    whole = FINE * mantissa
-    limit = 64.0 * whole
+    per_step = 2.0**-exponent / mantissa
     offsets = np.zeros(k, np.int64)
-    X = np.empty(n, np.int64)
+    above = np.empty(_OFFSETS)
     for i in range(k):
+        # rounding loses (c / 16 - r) mod 1 of a step, r being what is left of a harm below it: c / 16 - r, and 1 where r is larger
+        above[:] = 0.0
+        weight = 0.0
         for j in range(n):
-            y = h[i, j] * scale
-            X[j] = int(np.ceil(y)) if abs(y) <= limit and masses[i, j] > 0 else 1 << 62
-        best = 1 << 60
-        for c in range(16):
-            shift = c * (FINE // 16) * mantissa
-            loss = 0
-            for j in range(n):
-                if X[j] != 1 << 62:
-                    rounding = (shift - X[j]) % whole
-                    loss += rounding * (1 + n // 8) if j == usual else rounding
+            y = h[i, j] * per_step
+            if masses[i, j] > 0 and abs(y) <= 64.0:
+                own = 1.0 + n // 8 if j == usual else 1.0
+                weight += own
+                c = int(np.ceil((y - np.floor(y)) * _OFFSETS)) - 1
+                if c >= 0:
+                    above[c] += own
+        best = np.inf
+        still = above.sum()
+        for c in range(_OFFSETS):
+            loss = weight * c / _OFFSETS + still
+            still -= above[c]
             if loss < best:
                 best = loss
-                offsets[i] = c * (FINE // 16)
+                offsets[i] = c * (FINE // _OFFSETS)
     return Grid(mantissa, exponent, depth * steps, offsets)
 
 
@@ -124,7 +136,7 @@ def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth:
 @no_type_check
 def count_on_grid(h: Any, leaf: Any, unit: float, steps: int, depth: int, strict: bool, written: Any) -> tuple[int, int]:
     """What `count_harms` counts on the grid that `choose_grid` chooses. The grid is written as mantissa, exponent, depth, offsets."""
-    grid = choose_grid(h, occurring(leaf), unit, steps, leaf.token, depth)
+    grid = choose_grid(h, leaf.seen, unit, steps, leaf.token, depth)
     written[0], written[1], written[2] = grid.mantissa, grid.exponent, grid.depth
     for i in range(h.shape[0]):
         written[3 + i] = grid.offsets[i]

@@ -174,7 +174,7 @@ class Growth:
             if known is not None:
                 return decide(plot, branch, known)
         small = 0 if self._lists else (self._gap >> _SMALL) >> plot.unit
-        tries = Tries(LEVELS[twig.level], 0, min(small, 1 << 61), self._lists, not self._lists, True)
+        tries = Tries(LEVELS[twig.level], 0, min(small, 1 << 61), True, not self._lists, True)
         found = look(plot, branch, tries)
         few = self._lists and 0 < found.failing + found.right - branch.mass <= _MOST_LISTED
         return decide(plot, branch, found) if few else found
@@ -231,4 +231,5 @@ def _first(failing: Claim, right: Claim) -> Look | None:
     if failing.record is None or failing.record[1] != 0 or (right.record is not None and right.record[0] != 0):
         return None
     above = np.array([-1]) if right.record is None else right.record[1:]
-    return Look(failing.mass, right.mass, failing.record[2:], above)
+    below = failing.record[2:]
+    return Look(failing.mass, right.mass, below, above, below[4 : 4 + below[3]] if below[0] else below[:0])

@@ -27,7 +27,7 @@ from compactproofs.ledger.sources import pool_of, scene_of
 from compactproofs.ledger.verify import integers
 from compactproofs.search import grids
 from compactproofs.search.listing import list_leaf
-from compactproofs.search.pairs import RANKING_STEPS, Tries, failures, other_outputs, rooms
+from compactproofs.search.pairs import Tries, failures, other_outputs, rooms
 from compactproofs.search.records import Reader
 from compactproofs.search.relaxing import relaxed, typical_attention
 from compactproofs.search.spoiling import SPOILER_DEPTH
@@ -39,6 +39,8 @@ _APART_ABOVE = 12
 """Terms apart are tried where more than a part of two to the minus this may fail."""
 _SPOILERS = 2
 """So many outputs are tried for an upper bound."""
+_RANKING_STEPS = 8
+"""They are put in order by rough counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +163,7 @@ def _count(plot: Plot, automaton: Automaton, pair: Pair, about: int, steps: int,
     below, above = (np.empty(size, dtype=np.int64) for size in rooms(tries, len(pair.G), *plot.masses.shape))
     begin(below)
     begin(above)
-    count, _ = failures(pair, other_outputs(pair), grids.Leaf(plot.masses, automaton, plot.subject.usual, about), tries, below, above)
+    count, _ = failures(pair, other_outputs(pair), grids.leaf_of(plot.masses, automaton, plot.subject.usual, about), tries, below, above)
     return _Count(int(count) << plot.unit, *Reader(written(below), len(plot.masses)).leaf(), about)
 
 
@@ -209,7 +211,7 @@ def look_above(plot: Plot, automaton: Automaton, look: Look, about: int, steps: 
     if look.relaxation is None:
         return everything, Leaf(())
     k, label = len(plot.masses), plot.subject.label
-    leaf = grids.Leaf(plot.masses, automaton, plot.subject.usual, about)
+    leaf = grids.leaf_of(plot.masses, automaton, plot.subject.usual, about)
     scene = scene_of(plot.form, plot.subject, plot.query, automaton, plot.masses)
     stream = Stream(plot.form, scene, plot.subject.tokens, plot.query, look.relaxation.typical, Uniformly())
     best, chosen, grid = everything, -1, np.empty(3 + k, dtype=np.int64)
@@ -240,7 +242,7 @@ def _harmful(pair: Pair, look: Look, leaf: grids.Leaf) -> list[int]:
     for o in outputs:
         h = joint_harms(pair, np.array([o]), np.array([1]))
         unit = grids.natural_unit(h, leaf.masses, leaf.usual, leaf.token)
-        counts.append(grids.count_on_grid(h, leaf, unit, RANKING_STEPS, grids.DEEPEST, False, np.empty(3 + len(h), dtype=np.int64))[0])
+        counts.append(grids.count_on_grid(h, leaf, unit, _RANKING_STEPS, grids.DEEPEST, False, np.empty(3 + len(h), dtype=np.int64))[0])
     return [o for _, o in sorted(zip(counts, outputs, strict=True), key=lambda pair: -pair[0])]
 
 

@@ -13,8 +13,9 @@ from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import pair_for, rivals, walk_operations
 from compactproofs.counting.classes import in_class
 from compactproofs.counting.levels import levelled
-from compactproofs.search.grids import Leaf, dominant_tokens
-from compactproofs.search.pairs import ANY, DOUBT, SPLIT, TOLD, Tries, attended, bound_leaf, last_token
+from compactproofs.search.covers import supported
+from compactproofs.search.grids import Leaf, dominant_tokens, occurring
+from compactproofs.search.pairs import ANY, DOUBT, OUTPUTS, SPLIT, TOLD, Tries, attended, bound_leaf, last_token
 from compactproofs.search.writing import begin, put, put_all, replace
 
 NOTHING = np.empty(0, dtype=np.int64)
@@ -48,11 +49,24 @@ def look(evaluation: Any, subject: Any, queries: Any, tries: Tries, totals: Any,
     return look_at(evaluation, subject, queries, whole, tries, rooms)
 
 
-def look_at_place(evaluation: Any, subject: Any, q: int, place: Place, tries: Tries, records: tuple[Any, ...]) -> tuple[int, int, int, int]:
-    """`bound_leaf` for a place of a query: (failing, right, doubt, token to split by); terms go to the records."""
-    rooms = Rooms(np.empty((1, TOLD), dtype=np.int64), *(record.reshape(1, -1) for record in records))
+class Found(NamedTuple):
+    """What a look at a place found."""
+
+    failing: int
+    right: int
+    doubt: int
+    token: int
+    """A token to split by, or -1"""
+    outputs: Any
+    """Those that may be harmful, those that spoil most first"""
+
+
+def look_at_place(evaluation: Any, subject: Any, q: int, place: Place, tries: Tries, records: tuple[Any, ...]) -> Found:
+    """`bound_leaf` for a place of a query; terms go to the records."""
+    rooms = Rooms(np.empty((1, TOLD + len(place.candidates)), dtype=np.int64), *(record.reshape(1, -1) for record in records))
     ((failing, right),) = look_at(evaluation, subject, np.array([q]), place, tries, rooms).tolist()
-    return failing, right, int(rooms.told[0, DOUBT]), int(rooms.told[0, SPLIT])
+    (told,) = rooms.told
+    return Found(failing, right, int(told[DOUBT]), int(told[SPLIT]), told[TOLD : TOLD + told[OUTPUTS]])
 
 
 @kernel
@@ -74,12 +88,13 @@ def look_at(evaluation: Any, subject: Any, queries: Any, place: Any, tries: Any,
             candidates = rivals(evaluation, subject, masses, automaton, subject.tokens[q])
         pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], candidates)
         if whole:
-            leaf = Leaf(masses, automaton, subject.usual, subject.usual)
+            leaf = Leaf(masses, occurring(masses, automaton), automaton, subject.usual, subject.usual)
+            candidates = supported(pair, candidates, leaf)
             failing, right = look_at_pair(pair, candidates, leaf, tries, rooms.told[number, 0], records)
         else:
             begin(records[0])
             begin(records[1])
-            leaf = Leaf(masses, automaton, subject.usual, place.about)
+            leaf = Leaf(masses, occurring(masses, automaton), automaton, subject.usual, place.about)
             failing, right = bound_leaf(pair, candidates, leaf, tries, records, place.copies, rooms.told[number])
         bounds[number, 0] = failing
         bounds[number, 1] = right
@@ -97,9 +112,9 @@ def look_at_pair(pair: Any, candidates: Any, whole: Any, tries: Any, total: int,
     the terms; above, an output or -1, and its grid.
     """
     below, above = records
-    masses, automaton, usual, _ = whole
+    masses, _, automaton, usual, _ = whole
     walks = walk_operations(masses, automaton) * (pair.G.shape[0] - 1)
-    copies, told = np.empty(masses.shape[1], np.int64), np.empty(TOLD, np.int64)
+    copies, told = np.empty(masses.shape[1], np.int64), np.empty(TOLD + candidates.shape[0], np.int64)
     for j in range(copies.shape[0]):
         copies[j] = -1
     order = candidates[:0]
@@ -121,7 +136,8 @@ def look_at_pair(pair: Any, candidates: Any, whole: Any, tries: Any, total: int,
         more = some = 0
         for c in range(order.shape[0] + 1):
             token = order[c] if c < order.shape[0] else usual
-            leaf = Leaf(masses, levelled(in_class(automaton, order, c), masses), usual, token)
+            part = levelled(in_class(automaton, order, c), masses)
+            leaf = Leaf(masses, occurring(masses, part), part, usual, token)
             x, y = bound_leaf(pair, candidates, leaf, tries, (lower, upper), copies, told)
             more, some = min(more + x, ANY), min(some + y, ANY)
         if more < failing:
@@ -138,6 +154,9 @@ def look_at_pair(pair: Any, candidates: Any, whole: Any, tries: Any, total: int,
 @kernel
 @no_type_check
 def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
-    """Outputs that may reach the label on some sequence that ends in the query."""
+    """Outputs that may reach the label on some sequence that ends in the query, those that probably spoil most first."""
     masses = last_token(subject.masses, q)
-    return rivals(evaluation, subject, masses, levelled(subject.automaton, masses), subject.tokens[q])
+    automaton = levelled(subject.automaton, masses)
+    found = rivals(evaluation, subject, masses, automaton, subject.tokens[q])
+    pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], found)
+    return supported(pair, found, Leaf(masses, occurring(masses, automaton), automaton, subject.usual, subject.usual))

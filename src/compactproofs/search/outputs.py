@@ -26,16 +26,16 @@ def count_outputs(evaluation: Any, subject: Any, q: int, steps: int, counts: Any
     Cost: a walk for each output, and a count for each that a walk does not rule out.
     """
     masses = last_token(subject.masses, q)
-    leaf = Leaf(masses, levelled(subject.automaton, masses), subject.usual, subject.usual)
-    outputs = rivals(evaluation, subject, masses, leaf.automaton, subject.tokens[q])
+    automaton = levelled(subject.automaton, masses)
+    leaf = Leaf(masses, occurring(masses, automaton), automaton, subject.usual, subject.usual)
+    outputs = rivals(evaluation, subject, masses, automaton, subject.tokens[q])
     pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], outputs)
-    seen = occurring(leaf)
     written = np.empty(3 + masses.shape[0], np.int64)
     everything = mass_up(masses, leaf.automaton)
     counts[:] = 0
     for x in range(outputs.shape[0]):
         h = joint_harms(pair, outputs[x : x + 1], one())
-        unit = natural_unit(pair.G[outputs[x]], seen, subject.usual, subject.usual)
+        unit = natural_unit(pair.G[outputs[x]], leaf.seen, subject.usual, subject.usual)
         found, _ = count_on_grid(h, leaf, unit, steps, DEEPEST, False, written)
         counts[outputs[x]] = min(found, everything)
 

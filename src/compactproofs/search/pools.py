@@ -14,7 +14,7 @@ from compactproofs.counting.levels import levelled
 from compactproofs.counting.subject import Subject
 from compactproofs.form.tables import float_circuits
 from compactproofs.model.kinds import Model
-from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit
+from compactproofs.search.grids import DEEPEST, Leaf, count_on_grid, dominant_tokens, natural_unit, occurring
 from compactproofs.search.pairs import ANY
 from compactproofs.search.writing import begin, put, put_all, replace
 
@@ -112,7 +112,8 @@ def look_at_tables(h: Any, subject: Any, masses: Any, steps: int, classes: int, 
             total = work = 0
             for c in range(order.shape[0] + 1):
                 token = order[c] if c < order.shape[0] else subject.usual
-                leaf = Leaf(masses[row], levelled(in_class(subject.automaton, order, c), masses[row]), subject.usual, token)
+                part = levelled(in_class(subject.automaton, order, c), masses[row])
+                leaf = Leaf(masses[row], occurring(masses[row], part), part, subject.usual, token)
                 unit = natural_unit(h[row], leaf.masses, leaf.usual, token)
                 found, more = count_on_grid(h[row], leaf, unit, steps, DEEPEST, False, grid)
                 total, work = min(total + found, ANY), work + more

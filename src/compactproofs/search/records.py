@@ -12,7 +12,7 @@ from compactproofs.counting.grid import Grid
 from compactproofs.counting.subject import Subject
 from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Split, Spoiler, Spoilers, Term, Tree, chain
 from compactproofs.search.branches import Branch
-from compactproofs.search.pairs import JOINT
+from compactproofs.search.covers import JOINT
 
 
 class Reader:

@@ -7,41 +7,33 @@ from typing import Any, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.bounds.pairs import joint_harms, spoiler_harms, spoilers_harms
+from compactproofs.bounds.pairs import spoiler_harms, spoilers_harms
 from compactproofs.counting.count_up import mass_up
-from compactproofs.search.grids import DEEPEST, count_on_grid, natural_unit, occurring, one
+from compactproofs.search.covers import COARSE, FINER, HEAVIEST
+from compactproofs.search.grids import count_on_grid, natural_unit
 from compactproofs.search.writing import put, put_all
 
-COARSE, FINER = 32, 8
-"""Steps of rough counts, and by how much finer those are that follow."""
 SPOILERS = 3
 """So many outputs are tried."""
 SHARES = (1.0, 0.5, 2.0)
 """Of two spoilers, how much the other one counts: times what levels their sum, or in units of each."""
-HEAVIEST = 1 << 30
-"""The largest weight of an output."""
 SPOILER_DEPTH = 64
 
 
 @kernel
 @no_type_check
 def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
-    """Bound right answers by those on which one output loses, one of the first of the order. What was chosen goes to the record, and to
-    the front of the order. A ranking is outputs, their units, and their order."""
-    outputs, units, order = ranking
+    """Bound right answers by those on which one output loses, one of the first of the ranking. What was chosen goes to the record."""
     k = leaf.masses.shape[0]
     everything = mass_up(leaf.masses, leaf.automaton)
     tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
-    right, chosen, front = everything, -1, 0
-    for y in range(min(SPOILERS, order.shape[0])):
-        x = order[y]
-        if y > 0:
-            rough, _ = count_on_grid(joint_harms(pair, outputs[x : x + 1], one()), leaf, units[x], COARSE, DEEPEST, False, tried)
-            if rough <= everything - right:  # it cannot spoil more
-                continue
-        found, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, units[x], steps, SPOILER_DEPTH, True, tried)
+    right, chosen = everything, -1
+    for x in range(min(SPOILERS, ranking.outputs.shape[0])):
+        if x > 0 and 0 <= ranking.rough[x] <= everything - right:  # it cannot spoil more
+            continue
+        found, _ = count_on_grid(spoiler_harms(pair, ranking.outputs[x]), leaf, ranking.units[x], steps, SPOILER_DEPTH, True, tried)
         if found < right:
-            right, chosen, front = found, outputs[x], y
+            right, chosen = found, ranking.outputs[x]
             grid, tried = tried, grid
     put(above, chosen)
     if chosen >= 0:
@@ -49,7 +41,6 @@ def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
         put(above, 1)
         put(above, 1)
         put_all(above, grid)
-    order[0], order[front] = order[front], order[0]
     return right
 
 
@@ -58,31 +49,30 @@ def spoiled(pair: Any, ranking: Any, leaf: Any, steps: int, above: Any) -> int:
 def spoiled_by_two(pair: Any, ranking: Any, leaf: Any, steps: int, right: int, above: Any) -> int:
     """A better bound of right answers, if two outputs together give one: they then lose to both, or to a positive combination. A rough
     count chooses among some; what was chosen is what stands in the record."""
-    outputs, units, order = ranking
-    k, seen = leaf.masses.shape[0], occurring(leaf)
+    outputs, units, k, seen = ranking.outputs, ranking.units, leaf.masses.shape[0], leaf.seen
     tried, grid = np.empty(3 + k, np.int64), np.empty(3 + k, np.int64)
-    x, best, partner, n1, n2 = order[0], right, -1, 1, 1
-    for y in range(1, min(SPOILERS, order.shape[0])):
-        level = levelling(pair.G[outputs[x]], pair.G[outputs[order[y]]], seen)
+    best, partner, n1, n2 = right, -1, 1, 1
+    for x in range(1, min(SPOILERS, outputs.shape[0])):
+        level = levelling(pair.G[outputs[0]], pair.G[outputs[x]], seen)
         for share in SHARES:
-            ratio = share * (level if level > 0.0 else units[x] / units[order[y]])
+            ratio = share * (level if level > 0.0 else units[0] / units[x])
             a = HEAVIEST if ratio <= 1.0 else max(1, int(HEAVIEST / ratio))
             b = max(1, int(min(ratio, 1.0) * HEAVIEST))
-            h = spoilers_harms(pair, outputs[x], outputs[order[y]], a, b)
+            h = spoilers_harms(pair, outputs[0], outputs[x], a, b)
             unit = natural_unit(h, seen, leaf.usual, leaf.token)
             found, _ = count_on_grid(h, leaf, unit, min(steps, COARSE * FINER), SPOILER_DEPTH, True, tried)
             if found < best:
-                best, partner, n1, n2 = found, order[y], a, b
+                best, partner, n1, n2 = found, x, a, b
                 grid, tried = tried, grid
     if partner < 0:
         return right
     if best > 0 and steps > COARSE * FINER:
-        h = spoilers_harms(pair, outputs[x], outputs[partner], n1, n2)
+        h = spoilers_harms(pair, outputs[0], outputs[partner], n1, n2)
         found, _ = count_on_grid(h, leaf, natural_unit(h, seen, leaf.usual, leaf.token), steps, SPOILER_DEPTH, True, tried)
         if found < best:
             best = found
             grid, tried = tried, grid
-    put(above, outputs[x])
+    put(above, outputs[0])
     put(above, outputs[partner])
     put(above, n1)
     put(above, n2)

@@ -146,13 +146,13 @@ def test_halves_are_disjoint_and_cover_a_branch():
 def test_a_branch_keeps_the_better_of_its_own_bounds_and_its_halves():
     plot, root = plot_of(mostly_right(0, v=5, k=4), 4, 2)
     nothing = np.zeros(0, dtype=np.int64)
-    root.learn(Look(10, 60, nothing, nothing))
+    root.learn(Look(10, 60, nothing, nothing, nothing))
     fewer, more = root.split_by(plot, 1)
-    fewer.learn(Look(7, 30, nothing, nothing))
+    fewer.learn(Look(7, 30, nothing, nothing, nothing))
     assert (root.failing, root.right) == (10, 30 + more.mass) and not root.uses_halves("below") and root.uses_halves("above")
-    more.learn(Look(1, 20, nothing, nothing))
+    more.learn(Look(1, 20, nothing, nothing, nothing))
     assert (root.failing, root.right) == (8, 50) and root.uses_halves("below")
-    more.learn(Look(5, 5, nothing, nothing))
+    more.learn(Look(5, 5, nothing, nothing, nothing))
     assert (root.failing, root.right, root.gap) == (8, 35, max(0, 43 - root.mass))
 
 
