@@ -1,11 +1,13 @@
 """Ledgers from nowhere: random parts, splits, terms, grids and lists, about any question."""
 
+from itertools import combinations
+
 import numpy as np
 
 from compactproofs.bounds.factors import Factors
 from compactproofs.counting.grid import Grid
 from compactproofs.form.embedded import is_affine
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers
+from compactproofs.ledger.ledger import Apart, Both, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers
 from compactproofs.model.network import Network
 
 
@@ -58,18 +60,34 @@ def _leaf(weights, question, label, rng, factored):
     if rng.random() < 0.3:
         waiting = waiting[: int(rng.integers(0, len(waiting) + 1))]
     while waiting:
-        if covered and rng.random() < 0.4:
+        if covered and rng.random() < 0.6:
             o = waiting.pop()
-            less = int(rng.choice([0, 1, rng.integers(1, 1 << 20)]))
-            terms.append(Apart(o, int(rng.choice(covered)), int(rng.integers(1, 1 << 20)), less, random_grid(weights, rng)))
+            term = _about(weights, o, others, covered, rng)
+            terms.append(Both(term, _about(weights, o, others, covered, rng), _reach(rng)) if rng.random() < 0.5 else term)
             covered.append(o)
         else:
             size = int(rng.choice([1, 2, len(waiting)]))
             named, waiting = waiting[:size], waiting[size:]
-            w = tuple(int(x) for x in rng.integers(1, int(rng.choice([2, 10, 1 << 20])), size=len(named)))
-            terms.append(Joint(tuple(named), w, random_grid(weights, rng)))
+            terms.append(_joint(weights, named, rng))
             covered += named
     return Leaf(tuple(terms), _some_sequences(question, label, rng))
+
+
+def _joint(weights, outputs, rng):
+    w = tuple(int(x) for x in rng.integers(1, int(rng.choice([2, 10, 1 << 20])), size=len(outputs)))
+    return Joint(tuple(outputs), w, random_grid(weights, rng))
+
+
+def _about(weights, o, others, covered, rng):
+    """A term that covers an output, and perhaps others."""
+    if rng.random() < 0.4:
+        return _joint(weights, [o, *rng.choice(others, size=int(rng.integers(0, 2))).tolist()], rng)
+    factor, less = (int(rng.choice([0, 1, rng.integers(1, 1 << 20)])) for _ in range(2))
+    return Apart(o, int(rng.choice(covered)), factor, less, random_grid(weights, rng))
+
+
+def _reach(rng):
+    return int(rng.choice([1, 2, 5, 60, 1000]))
 
 
 def _parts_above(weights, question, label, rng):
@@ -84,6 +102,10 @@ def _parts_above(weights, question, label, rng):
             if terms and two and rng.random() < 0.5:
                 factors = (int(x) for x in rng.integers(1, int(rng.choice([2, 10, 1 << 20])), size=2))
                 terms = (Spoilers(terms[0].output, int(rng.choice(others)), *factors, terms[0].grid),)
+            if terms and rng.random() < 0.4:
+                several = [Spoiler(int(o), random_grid(weights, rng)) for o in rng.choice(others, size=int(rng.integers(2, 4)))]
+                named = ((_joint(weights, [o.output], rng), _joint(weights, [p.output], rng)) for o, p in combinations(several, 2))
+                return Leaf((*several, *(Both(*two, _reach(rng)) for two in named)))
             return Leaf(terms, _some_sequences(question, label, rng))
 
         yield Part(int(label), (query,), random_tree(tokens, weights.n_ctx, rng, leaf))

@@ -38,7 +38,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial, reduce
-from itertools import repeat
 from math import gcd, isqrt, log10, prod
 from operator import add, mul, or_, sub
 from pathlib import Path
@@ -846,6 +845,14 @@ class Automaton:
             moves.append(row)
         return Automaton(moves, [self.accepting[s] and (copies == n) == more for s, copies in number], 0)
 
+    def moves_at(self, _: int, s: int) -> Iterable[tuple[int, Row]]:
+        """The next states, and the tokens that lead there."""
+        return self.groups[s].items()
+
+    def ends(self, s: int) -> bool:
+        """Whether a sequence may end in a state."""
+        return self.accepting[s]
+
     def walks(self, masses: Rows, meter: Meter) -> Walks:
         """Walks over its sequences; all callers have the same masses."""
         if self.known is None:
@@ -860,6 +867,34 @@ class Automaton:
                 return False
             state = self.moves[state][t]
         return self.accepting[state]
+
+
+class Remembering:
+    """An automaton that remembers a second sum too, which has to be at least zero at the end: a state is one of the automaton and the sum.
+    Below -within it is raised to that, and once it is `within` it stays there: both only accept more."""
+
+    def __init__(self, automaton: Automaton, start: int, D: Harms, within: int, meter: Meter) -> None:
+        self.automaton, self.D, self.within, self.meter = automaton, D, within, meter
+        self.first = automaton.first, self.kept(start)
+
+    def kept(self, sum_so_far: int) -> int:
+        """A sum within bounds."""
+        return max(-self.within, min(sum_so_far, self.within))
+
+    def moves_at(self, i: int, s: tuple[int, int]) -> Iterable[tuple[tuple[int, int], Row]]:
+        """The next states, and the tokens that lead there."""
+        (state, so_far), row, found = s, self.D[i], dict[tuple[int, int], Row]()
+        for z, tokens in self.automaton.groups[state].items():
+            for t in filter(row.__contains__, tokens):
+                after = so_far if so_far == self.within else self.kept(so_far + row[t])
+                found.setdefault((z, after), []).append(t)
+        self.meter.spend(400 + 500 * len(self.automaton.moves[state]))
+        self.meter.hold(0, 0, 200 * len(found))
+        return found.items()
+
+    def ends(self, s: tuple[int, int]) -> bool:
+        """Whether a sequence may end in a state."""
+        return self.automaton.accepting[s[0]] and s[1] >= 0
 
 
 class Question(NamedTuple):
@@ -958,26 +993,32 @@ def mass_by_query(automaton: Automaton, masses: Rows, meter: Meter) -> Counter[i
 
 
 class Window(NamedTuple):
-    """f_i(s, z) for one i and s, where z can be reached: 0 below, constant above, else the (z - begin)-th digit, in base 2^width, of one
-    large integer. To read it at z + d is to shift by d digits."""
+    """f_i(s, z) for one i and s, where z can be reached: constant below (0, unless sums are raised) and above, else the (z - begin)-th
+    digit, in base 2^width, of one large integer. To read it at z + d is to shift by d digits."""
 
     begin: int
     digits: int
     packed: int
     above: int
+    below: int
     least: int  # sum that the rest can add
     greatest: int
 
 
-def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Meter) -> int:
+def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton | Remembering, meter: Meter) -> int:
     """At least the mass of the accepted sequences with start + sum_i D[i][x_i] >= 0, where D[i] has the tokens that may stand at i.
 
     f_k(s, z) = 1 if s accepts and z >= 0, else 0; f_i(s, z) = sum_t masses[i][t] ceil(f_{i+1}(s', z + D[i][t]) / 2^e_i), s' being the state
     after t; the result is f_0(first, start) 2^(e_0 + e_1 + ...). Masses are not negative and rounding is upwards, so by induction f_i(s,
     z) is at least the mass of the ways to finish from s and z, in units of 2^(e_i + e_{i+1} + ...). The e_i are the least that keep
     numbers below 2^62, so that no digit of a window is carried (docs/explanation/threshold-proofs.md, 7).
+
+    If the automaton remembers a second sum, z is kept within bounds too: below -within it is raised, from within on it stays.
     """
-    meter.spend(len(D) * sum(400 + 100 * len(row) for row in automaton.moves))
+    within = automaton.within if isinstance(automaton, Remembering) else LARGE
+    start = max(start, -within)
+    if isinstance(automaton, Automaton):
+        meter.spend(len(D) * sum(400 + 100 * len(row) for row in automaton.moves))
     most, width, exponents = 1, 3, [0] * (len(D) + 1)  # exponents[i + 1] is e_i
     for i in reversed(range(len(D))):
         here = sum(map(masses[i].__getitem__, D[i]))
@@ -985,24 +1026,24 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
             exponents[i + 1] += 1
         most = here * -(-most >> exponents[i + 1])
         width = max(width, most.bit_length() + 2)
-    reach = [{automaton.first: (start, start)}]  # the least and the greatest sum before each position, by state
+    reach: list[dict[Any, tuple[int, int]]] = [{automaton.first: (start, start)}]  # the least and greatest sum so far, by state
     steps = []  # by state and next state: the mass of the tokens that add d, by d
-    for row, weights in zip(D, masses, strict=True):
-        weighted, after, step = set(weights) != {1}, dict[int, tuple[int, int]](), dict[int, dict[int, Counter[int]]]()
+    for i, (row, weights) in enumerate(zip(D, masses, strict=True)):
+        weighted, after, step = set(weights) != {1}, dict[Any, tuple[int, int]](), dict[Any, dict[Any, Counter[int]]]()
         for s, (low, high) in reach[-1].items():
             step[s] = {}
-            for z, tokens in automaton.groups[s].items():
+            for z, tokens in automaton.moves_at(i, s):
                 allowed = list(filter(row.__contains__, tokens))
                 added = Counter(map(row.__getitem__, allowed))
                 for t in allowed if weighted else ():
                     added[row[t]] += weights[t] - 1
                 if added:
                     step[s][z] = added
-                    sums = low + min(added), high + max(added), *after.get(z, ())
+                    sums = max(low + min(added), -within), max(high + max(added), -within), *after.get(z, ())
                     after[z] = min(sums), max(sums)
         reach.append(after)
         steps.append(step)
-    windows = {s: Window(0, 0, 0, 1, 0, 0) for s, accepts in enumerate(automaton.accepting) if accepts}
+    windows = {s: Window(0, 0, 0, 1, 0, 0, 0) for s in reach[-1] if automaton.ends(s)}
     for i in reversed(range(len(D))):
         new = {}
         for s, (low, high) in reach[i].items():
@@ -1010,11 +1051,13 @@ def count_up(start: int, D: Harms, masses: Rows, automaton: Automaton, meter: Me
             if groups:
                 least = min(min(added) + window.least for window, added in groups)
                 greatest = max(max(added) + window.greatest for window, added in groups)
-                begin = max(-greatest, low)
-                digits = max(min(-least, high + 1) - begin, 0)
+                begin = max(-greatest, low, -within)
+                digits = max(min(-least, high + 1, within) - begin, 0)
                 meter.add(sum(len(added) for _, added in groups), digits * width)
                 meter.hold(0, 0, digits * width)
-                new[s] = Window(begin, digits, *shifted(groups, begin, digits, width, exponents[i]), least, greatest)
+                packed, above = shifted(groups, begin, digits, width, exponents[i])
+                raised = 0 if begin > -within else packed & (1 << width) - 1 if digits else above
+                new[s] = Window(begin, digits, packed, above, raised, least, greatest)
         windows = new
     if automaton.first not in windows:
         return 0
@@ -1042,8 +1085,10 @@ def shifted(groups: list[tuple[Window, Counter[int]]], begin: int, digits: int, 
             if move >= window.digits:
                 constant += weight * window.above
             elif move > -digits:
-                part = longer >> move * width if move >= 0 else longer << -move * width
+                part = longer >> move * width if move >= 0 else longer << -move * width | window.below * ones(-move, width)
                 packed += part if weight == 1 else weight * part
+            else:
+                constant += weight * window.below
     packed = (packed & (1 << digits * width) - 1) + constant * one
     if e:
         packed = (packed + one * ((1 << e) - 1) >> e) & one * ((1 << width - e) - 1)
@@ -1122,12 +1167,14 @@ def read_factors(value: Json, sizes: dict[str, int]) -> Factors:
 
 class Term(NamedTuple):
     """`joint` outputs and their weights; `apart`, output o less output p, and two factors; `factored`; `spoiler`, one output;
-    or `spoilers`, two outputs and two factors."""
+    or `spoilers`, two outputs and two factors. `both` is two of them at once, and covers what both cover."""
 
     kind: str
     outputs: Row
     numbers: Row
     grid: Grid
+    second: Term | None = None  # of two at once
+    within: int = 0  # of two at once: how far their sums are followed
 
 
 class Label:
@@ -1868,7 +1915,8 @@ def pair_of(label: Label, q: int) -> Pair | BlockPair:
 
 # ---------------------------------------------------------------- the rule
 
-KINDS = {"lower": ("joint", "apart", "factored"), "upper": ("spoiler", "spoilers")}
+SUMS = ("joint", "apart")
+KINDS = {"lower": (*SUMS, "factored", "both"), "upper": ("spoiler", "spoilers", "both")}
 FIELDS = {"joint": "joint weights", "apart": "apart less factors", "factored": "factored"}  # beside the grid's
 FIELDS |= {"spoiler": "spoiler", "spoilers": "spoilers factors"}
 
@@ -1951,6 +1999,14 @@ def read_leaf(value: Json, automaton: Automaton, T: Tables | Block, m: int, side
     holds(len(set(map(tuple, sequences))) == len(sequences), f"{where}: a sequence is listed twice")
     for sequence in sequences:
         holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this leaf")
+    if side == "upper" and (len(found) > 1 or any(term.second for term in found)):
+        spoilers = [term for term in found if term.kind == "spoiler"]
+        overlaps = [(one.outputs, other.outputs) for x, one in enumerate(spoilers) for other in spoilers[x + 1 :]]
+        seconds = [(term, term.second) for term in found[len(spoilers) :] if term.second]
+        named = [(one.outputs, other.outputs) for one, other in seconds if one.kind == other.kind == "joint"]
+        good = found[: len(spoilers)] == spoilers and len(found) == len(spoilers) + len(seconds) and named == overlaps
+        holds(good, f"{where}: several spoilers need a term for what every two of them spoil, in order")
+        holds(not sequences, f"{where}: sequences are listed beside several spoilers")
     return Leaf(automaton, found, covered, sequences, hints)
 
 
@@ -1958,6 +2014,12 @@ def read_term(value: Json, T: Tables | Block, m: int, covered: set[int], kinds: 
     """A term of one of these kinds; its outputs are added to those that earlier terms cover."""
     well_formed(isinstance(value, dict), f"{where}: a term is not an object")
     kind = next(filter(value.__contains__, kinds), kinds[0])
+    if kind == "both":
+        two, within = fields(value, "both reach", where + " term")
+        one, other = (read_term(each, T, m, set(covered), SUMS, where + ".both") for each in items(two, where + ".both", 2))
+        of_each = (set(term.outputs if term.kind == "joint" else term.outputs[:1]) for term in (one, other))
+        covered.update(set.intersection(*of_each))
+        return one._replace(second=other, within=integer(within, 1, 1 << 16, where + ".reach"))
     first, *more, step, depth, offsets = fields(value, f"{FIELDS[kind]} step depth offsets", where + " term")
     mantissa, exponent = integers(step, -(1 << 16), 1 << 16, where + ".step", 2)
     holds(mantissa >= 1, f"{where}.step is not positive")
@@ -1970,16 +2032,15 @@ def read_term(value: Json, T: Tables | Block, m: int, covered: set[int], kinds: 
     elif kind == "apart":
         outputs = integers([first, more[0]], 0, T.out - 1, where)
         numbers = integers(more[1], 0, 1 << 40, where + ".factors", 2)
-        known = outputs[1] in covered and numbers[0] >= 1
-        holds(known, f"{where}: a term takes off what output {outputs[1]} spoils, but no earlier term covers that")
+        holds(outputs[1] in covered, f"{where}: a term takes off what output {outputs[1]} spoils, but no earlier term covers that")
         holds(outputs[0] != m, f"{where}: the label cannot spoil a sequence")
     elif kind == "spoiler":
         outputs = [integer(first, 0, T.out - 1, where + ".spoiler")]
-        holds(outputs != [m] and not covered, f"{where}: the label cannot spoil a sequence, nor can two outputs")
+        holds(outputs != [m], f"{where}: the label cannot spoil a sequence")
     elif kind == "spoilers":
         outputs = integers(first, 0, T.out - 1, where + ".spoilers", 2)
         numbers = integers(more[0], 1, 1 << 40, where + ".factors", 2)
-        holds(m not in outputs and not covered, f"{where}: the label cannot spoil a sequence, nor can two terms")
+        holds(m not in outputs, f"{where}: the label cannot spoil a sequence")
         holds(isinstance(T, Tables), f"{where}: two spoilers at once are about one head and an affine readout")
     else:
         well_formed(first is True, f"{where}: factored terms stand by themselves, and are true")
@@ -1993,56 +2054,70 @@ def failing(T: Tables | Block, part: Part) -> int:
     In each leaf, every output other than the label is covered by a term or shown harmless by a walk. If a sequence fails, an output
     reaches the label; take the first term that covers such an output o. It counts the sequence: `joint`, as max_o w_o G_o >= w_o G_o;
     `apart`, as its p, covered before, does not reach the label, so n1 G_o - n2 G_p adds up to at least zero; `factored`, as it covers all
-    outputs. So what fails is at most what the terms count, and at most the whole leaf. Right sequences, decided one by one, are taken off
-    if a term counts them.
+    outputs; `both`, as both of its terms do. So what fails is at most what the terms count, and at most the whole leaf. Right sequences,
+    decided one by one, are taken off if a term counts them.
     """
     if part.factored:
         alone = T.factors.labels[part.label.m][0] is None  # attention is relative to no token
         pools = [[q] for q in part.queries] if alone else [part.queries]
-        tables = ((queries, repeat(pooled(part.label, queries))) for queries in pools)
+        tables = ((queries, whatever(pooled(part.label, queries))) for queries in pools)
         return sum(counted(T, leaf, queries, table, bool) for queries, table in tables for leaf in part.leaves)
     total = 0
     for pair in (pair_of(part.label, q) for q in part.queries):
         harmful = pair.harmful(0, T.out - 1) if pair.others else []
         for leaf in part.leaves:
             own = pair.of_leaf(leaf, part.where)
-            total += counted(T, leaf, [pair.q], map(own.harms, leaf.terms or ()), partial(pair.require_right, harmful))
+            total += counted(T, leaf, [pair.q], own.harms, partial(pair.require_right, harmful))
             left = own.harmful_in([o for o in harmful if o not in leaf.covered], leaf.automaton) if leaf.terms is not None else []
             holds(not left, f"{part.where}: output {next(iter(left), None)} might win, and no term covers it")
     return total
 
 
+def whatever(table: Harms) -> Callable[[Term], Harms]:
+    """The same table for every term."""
+    return lambda _: table
+
+
 def right(T: Tables | Block, part: Part) -> int:
     """At least the mass of a part that is right: where the label wins, -G_o adds up to more than zero for the spoiler o of the leaf, and
     -n1 G_o - n2 G_p for two spoilers, n1 and n2 being positive. Without a spoiler everything may be right. Wrong
-    sequences, decided one by one, are taken off if they have been counted."""
+    sequences, decided one by one, are taken off if they have been counted.
+
+    With several spoilers one by one: a sequence that j of them spoil, and which is therefore wrong if j > 0, is not counted by j spoilers
+    and is counted for each of the j (j - 1) / 2 pairs. With n spoilers that makes at least n - j + j (j - 1) / 2, which is n for j = 0 and
+    at least n - 1 else: so the right ones are at most what is counted, less n - 1 times the leaf."""
     total = 0
     for pair in (pair_of(part.label, q) for q in part.queries):
         for leaf in part.leaves:
-            harms = map(pair.of_leaf(leaf, part.where).harms, leaf.terms) if leaf.terms else iter(())
-            total += counted(T, leaf, [pair.q], harms, pair.require_wrong)
+            total += counted(T, leaf, [pair.q], pair.of_leaf(leaf, part.where).harms, pair.require_wrong)
     return total
 
 
-def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Iterable[Harms], require: Callable[[Row], object]) -> int:
+def counted(T: Tables | Block, leaf: Leaf, queries: Row, harms: Callable[[Term], Harms], require: Callable[[Row], object]) -> int:
     """At least the mass of a leaf that its terms count, or all of it without terms, less the listed sequences among them,
-    which must meet what is required."""
-    counters, count, scale = [], 0, T.harm_scale
-    for term, harm in zip(leaf.terms or (), harms, strict=False):
-        T.meter.add(4 * sum(map(len, harm)), scale + abs(term.grid.exponent))
-        start, D = term.grid.rounded(harm, scale, strict=term.kind in KINDS["upper"])
-        counters.append((start, D))
-        count += count_up(start, D, T.masses, leaf.automaton, T.meter)
+    which must meet what is required. Of several spoilers, less the whole leaf for all but one of them."""
+    counters, count, scale, extra = [], 0, T.harm_scale, -1
+    for term in leaf.terms or ():
+        rounded = []
+        for each in (term,) if term.second is None else (term, term.second):
+            harm = harms(each)
+            T.meter.add(4 * sum(map(len, harm)), scale + abs(each.grid.exponent))
+            rounded.append(each.grid.rounded(harm, scale, strict=each.kind in KINDS["upper"]))
+        counters.append(rounded)
+        (start, D), *others = rounded
+        remembering = [Remembering(leaf.automaton, *other, term.within, T.meter) for other in others]
+        count += count_up(start, D, T.masses, remembering[0] if remembering else leaf.automaton, T.meter)
+        extra += term.kind == "spoiler"
     listed = [x for x in leaf.listed if x[-1] in queries]
     T.meter.multiply(6 * T.k * T.out * len(listed), (T.bits + T.scale) // 2)
     for x in listed:
-        if leaf.terms is None or any(start + along(D, x) >= 0 for start, D in counters):
+        if leaf.terms is None or any(all(start + along(D, x) >= 0 for start, D in rounded) for rounded in counters):
             require(x)
             count -= prod(map(list.__getitem__, T.masses, x))
     if leaf.terms is not None and len(leaf.terms) < 2:
         return count
     whole = sum(map(mass_by_query(leaf.automaton, T.masses, T.meter).__getitem__, queries))
-    return whole + count if leaf.terms is None else min(count, whole)
+    return whole + count if leaf.terms is None else min(count - max(extra, 0) * whole, whole)
 
 
 # ---------------------------------------------------------------- the certificate

@@ -29,6 +29,7 @@ FILES = (
     "counting/alike.py",
     "counting/block_kernels.py",
     "counting/classes.py",
+    "counting/count_both.py",
     "counting/count_up.py",
     "counting/gap_kernels.py",
     "counting/grid.py",

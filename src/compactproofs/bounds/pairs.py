@@ -19,7 +19,7 @@ differences: its error is at most twice the radii plus u (4 |V| + 6 |P| + 8 |E| 
 
 So G + (tolerance A~ + floor), computed in floating point, is an upper bound, with at least 4 T A~ >= (8 u + 4.8 gamma_k) b A~ to spare:
 room for the rounding of the margin, for a whole multiple or the sum or difference of two whole multiples of such bounds, and for adding up
-k of them. Factors are integers from 1 (0 for what is subtracted) to 2^40: nothing underflows when multiplied by them. If float64 knows
+k of them. Factors are integers up to 2^40, weights from 1: nothing underflows when multiplied by them. If float64 knows
 nothing (`tolerance` infinite), nothing is claimed; a bound that is NaN becomes infinite.
 
 The spare also covers the difference between shift_q, a rounded number, and the exact largest score, which the checker subtracts: both are
@@ -272,7 +272,7 @@ def apart_harms(pair: Any, one: int, other: int, factor: int, less: int) -> Any:
     """
     k, n = pair.A.shape
     h = np.empty((k, n))
-    if not (1 <= factor <= LARGEST_FACTOR and 0 <= less <= LARGEST_FACTOR):
+    if not (0 <= factor <= LARGEST_FACTOR and 0 <= less <= LARGEST_FACTOR):
         h[:] = np.inf
         return h
     a, b = float(factor), float(less)

@@ -14,7 +14,7 @@ from compactproofs.certificates.hints import certifiable_block, encoded_hints
 from compactproofs.counting.grid import MOST_MANTISSA, Grid
 from compactproofs.errors import CertificateError
 from compactproofs.form.embedded import position_centre
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
+from compactproofs.ledger.ledger import Apart, Both, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Sum, Term, Tree
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network, NormKind
 from compactproofs.tasks import AbstractTask, MaxOfK
@@ -89,6 +89,12 @@ def _part(part: Part, block: Network | None, question: Question) -> dict[str, An
 
 def _term(term: Term, larger: int) -> dict[str, Any]:
     """A term; the checker's harms are so many times larger, as it centres with integers (behind a final LayerNorm)."""
+    if isinstance(term, Both):
+        return {"both": [_sum(term.one, larger), _sum(term.other, larger)], "reach": term.reach}
+    return _sum(term, larger)
+
+
+def _sum(term: Sum, larger: int) -> dict[str, Any]:
     match term:
         case Joint():
             named: dict[str, Any] = {"joint": list(term.outputs), "weights": list(term.weights)}
@@ -148,6 +154,15 @@ def _decoded_tree(tree: dict[str, Any] | None) -> Tree:
 
 
 def _decoded_term(term: dict[str, Any]) -> Term:
+    if "both" not in term:
+        return _decoded_sum(term)
+    one, other = map(_decoded_sum, term["both"])
+    if not isinstance(one, Joint | Apart) or not isinstance(other, Joint | Apart):
+        raise CertificateError(f"two terms at once that are not joint or apart: {term!s:.80}")
+    return Both(one, other, term["reach"])
+
+
+def _decoded_sum(term: dict[str, Any]) -> Sum:
     mantissa, exponent = term["step"]
     grid = Grid(mantissa, exponent, term["depth"], tuple(term["offsets"]))
     if "joint" in term:

@@ -54,6 +54,13 @@ class Automaton(NamedTuple):
 @no_type_check
 def unit_exponents(masses: Any) -> Any:
     """The e_i."""
+    return exponents_below(masses, _CAPACITY)
+
+
+@kernel
+@no_type_check
+def exponents_below(masses: Any, most_of_all: int) -> Any:
+    """The least exponents such that no number is larger than this."""
     k = masses.shape[0]
     exponents = np.zeros(k, np.int64)
     most = 1
@@ -62,7 +69,7 @@ def unit_exponents(masses: Any) -> Any:
         for t in range(masses.shape[1]):
             total += masses[i, t]
         e = 0
-        while total > 0 and (most + (1 << e) - 1) >> e > _CAPACITY // total:
+        while total > 0 and (most + (1 << e) - 1) >> e > most_of_all // total:
             e += 1
         exponents[i] = e
         most = total * ((most + (1 << e) - 1) >> e)

@@ -12,10 +12,11 @@ import numpy as np
 
 from compactproofs.bounds import pairs
 from compactproofs.counting.subject import Subject
+from compactproofs.ledger.counters import Counter, integers
 from compactproofs.ledger.harms import AbstractHarms
 from compactproofs.ledger.inspect import heaviest
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Ledger, Split, Term, Tree
-from compactproofs.ledger.verify import CountedLeaf, Verification, integers
+from compactproofs.ledger.ledger import Apart, Both, Factored, Joint, Ledger, Split, Term, Tree
+from compactproofs.ledger.verify import CountedLeaf, Verification
 from compactproofs.model.kinds import Model
 
 MOST_LEAVES = 1500
@@ -68,7 +69,6 @@ def _conditions(tree: Tree, so_far: tuple[tuple[int, int, int], ...] = ()) -> It
 def _described(
     counted: CountedLeaf, when: tuple[tuple[int, int, int], ...], subject: Subject, harms: AbstractHarms, total: int
 ) -> dict[str, Any]:
-    terms = () if counted.leaf is None else counted.leaf.terms
     found: dict[str, Any] = {
         "when": [list(each) for each in when],
         "mass": _share(counted.mass, total),
@@ -76,9 +76,9 @@ def _described(
         "fate": "given up" if counted.leaf is None else "refused" if counted.refused else "counted",
         "covered": len(counted.covered),
         "listed": 0 if counted.leaf is None else len(counted.leaf.listed),
-        "terms": [_term(term, count, h, subject, total) for term, count, h in zip(terms, counted.counted, counted.harms, strict=True)],
+        "terms": [_term(counter, subject, total) for counter in counted.counters],
     }
-    hardest = _hardest(counted, terms)
+    hardest = _hardest(counted)
     if hardest is not None:
         verdict = harms.decide(np.array(hardest))
         answer = 1 if verdict == pairs.RIGHT else 0 if verdict == pairs.WRONG else -1
@@ -86,18 +86,21 @@ def _described(
     return found
 
 
-def _hardest(counted: CountedLeaf, terms: tuple[Term, ...]) -> list[int] | None:
-    """The sequence of the leaf that comes nearest to failing, or is furthest beyond, in the integers of a term."""
+def _hardest(counted: CountedLeaf) -> list[int] | None:
+    """The sequence of the leaf that comes nearest to failing, or is furthest beyond, in the integers of a term with one table."""
     best: tuple[float, list[int]] | None = None
-    for term, h in zip(terms, counted.harms, strict=True):
-        start, D = integers(h, term.grid, False)
+    for counter in counted.counters:
+        if isinstance(counter.term, Both):
+            continue
+        start, D = integers(counter.tables[0], counter.term.grid, False)
         total, path = heaviest(D, counted.masses, counted.automaton)
         if path and (best is None or start + total > best[0]):
             best = start + total, path
     return None if best is None else best[1]
 
 
-def _term(term: Term, count: int, h: np.ndarray, subject: Subject, total: int) -> dict[str, Any]:
+def _term(counter: Counter, subject: Subject, total: int) -> dict[str, Any]:
+    term, h = counter.term, counter.tables[0]
     worst = h[:-1].max(axis=0) if len(h) > 1 else h[0]
     scale = float(np.abs(worst[np.isfinite(worst)]).max(initial=0.0)) or 1.0
     order = [int(t) for t in np.argsort(-worst, kind="stable") if worst[t] > 0][:_TOKENS]
@@ -106,7 +109,7 @@ def _term(term: Term, count: int, h: np.ndarray, subject: Subject, total: int) -
         "kind": type(term).__name__.lower(),
         "outputs": _outputs(term)[:_OUTPUTS],
         "number": len(_outputs(term)),
-        "counted": _share(count, total),
+        "counted": _share(counter.mass, total),
         "harmful": harmful,
     }
 
@@ -118,6 +121,8 @@ def _outputs(term: Term) -> list[int]:
             return list(term.outputs)
         case Apart():
             return [term.output]
+        case Both():
+            return [o for o in _outputs(term.one) if o in _outputs(term.other)]
         case Factored():
             return []
         case _:

@@ -13,7 +13,7 @@ from compactproofs.bounds import pairs
 from compactproofs.bounds.terms import Terms
 from compactproofs.counting.count_up import Automaton
 from compactproofs.errors import LedgerError
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Spoiler, Spoilers, Term
+from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Spoiler, Spoilers, Sum
 
 
 class AbstractHarms(ABC):
@@ -33,7 +33,7 @@ class AbstractHarms(ABC):
         raise LedgerError("there are no tables of single outputs")
 
     @abstractmethod
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         """(position, token number): upper bounds"""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class CompiledHarms(AbstractHarms):
 
     pair: pairs.Pair
 
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         match term:
             case Joint():
                 found = pairs.joint_harms(self.pair, np.array(term.outputs), np.array(term.weights))
@@ -82,7 +82,7 @@ class ArrayHarms(AbstractHarms):
 
     terms: Terms
 
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         match term:
             case Joint():
                 found = self.terms.joint(np.array(term.outputs), np.array(term.weights))
@@ -119,7 +119,7 @@ class TableHarms(AbstractHarms):
 
     table: np.ndarray
 
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         if not isinstance(term, Factored):
             raise LedgerError("a term of single outputs stands among factored ones")
         return self.table
@@ -139,7 +139,7 @@ class UnknownHarms(AbstractHarms):
     whole: AbstractHarms | None = None
     """What decides single sequences"""
 
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         return np.full(self.shape, np.inf)
 
     def single(self, output: int) -> np.ndarray:

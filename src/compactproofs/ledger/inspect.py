@@ -8,9 +8,10 @@ import numpy as np
 
 from compactproofs.counting.count_up import Automaton
 from compactproofs.counting.subject import for_queries
+from compactproofs.ledger.counters import integers
 from compactproofs.ledger.harms import AbstractHarms
-from compactproofs.ledger.ledger import Ledger, Part
-from compactproofs.ledger.verify import Verification, integers, verify
+from compactproofs.ledger.ledger import Ledger, Part, sums_of
+from compactproofs.ledger.verify import Verification, verify
 from compactproofs.model.kinds import Model
 
 _NEVER = -(1 << 60)
@@ -32,7 +33,7 @@ def proven_by_query(ledger: Ledger, weights: Model) -> dict[int, list[int]]:
 
 
 def unproven_by_query(ledger: Ledger, weights: Model) -> dict[int, list[list[int] | None]]:
-    """For each label, by query, the sequence whose integers add up to most in a term; None where that is negative."""
+    """For each label, by query, the sequence whose integers add up to most in a table of a term; None where that is negative."""
     single, question = _by_query(ledger), ledger.question
     run = Verification(single, weights, intervals=False)
     found: dict[int, list[list[int] | None]] = {label: [None] * len(question.totals_by_last(label)) for label in question.task.labels}
@@ -55,8 +56,8 @@ def _worst(run: Verification, part: Part, q: int, harms: AbstractHarms) -> list[
         if leaf is None or not leaf.terms:
             continue
         own = harms.of_leaf(leaf, automaton, masses)
-        for term in leaf.terms:
-            start, D = integers(own.harms(term), term.grid, False)
+        for table in (part for term in leaf.terms for part in sums_of(term)):
+            start, D = integers(own.harms(table), table.grid, False)
             total, path = heaviest(D, masses, automaton)
             best = max(best, (start + total, path))
     return [int(subject.tokens[number]) for number in best[1]] if best[0] >= 0 else None

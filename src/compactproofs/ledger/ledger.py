@@ -45,6 +45,15 @@ class Factored:
 
 
 @dataclass(frozen=True)
+class Both:
+    """Two terms at once: covers what both of them cover, and counts where both sums reach zero. Sums are kept between -reach and reach."""
+
+    one: Joint | Apart
+    other: Joint | Apart
+    reach: int
+
+
+@dataclass(frozen=True)
 class Spoiler:
     """Upper bounds: right answers are at most those on which this output loses."""
 
@@ -63,12 +72,22 @@ class Spoilers:
     grid: Grid
 
 
-Term = Joint | Apart | Factored | Spoiler | Spoilers
+Sum = Joint | Apart | Factored | Spoiler | Spoilers
+"""A term that adds up one table."""
+Term = Sum | Both
+
+
+def sums_of(term: Term) -> tuple[Sum, ...]:
+    """The tables that a term adds up: one, or two."""
+    return (term.one, term.other) if isinstance(term, Both) else (term,)
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """Terms, and sequences that they count but that were decided one by one: right ones (below), wrong ones (above)."""
+    """Terms, and sequences that they count but that were decided one by one: right ones (below), wrong ones (above).
+
+    Above, a leaf has spoilers; if several, then for every two of them, in order, a `Both` of two joint terms that counts where both spoil.
+    """
 
     terms: tuple[Term, ...]
     listed: tuple[tuple[int, ...], ...] = ()

@@ -30,7 +30,7 @@ from compactproofs.form.evaluation import Evaluation, prepare
 from compactproofs.form.pooled import pooled
 from compactproofs.form.whole_block import WholeBlock, uniform_block, whole_block
 from compactproofs.ledger.harms import AbstractHarms, ArrayHarms, CompiledHarms, UnknownHarms
-from compactproofs.ledger.ledger import Factored, Leaf, Part, Spoiler, Spoilers, Term
+from compactproofs.ledger.ledger import Factored, Leaf, Part, Spoiler, Spoilers, Sum
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
 from compactproofs.tasks.question import Question
@@ -156,7 +156,7 @@ class BlockHarms(AbstractHarms):
         scene = scene_of(form, self.subject, query, automaton, masses)
         return Majorants.of(Stream(form, scene, self.subject.tokens, query, typical, self.arithmetic), hints)
 
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         raise LedgerError("harms of a whole block belong to a leaf")
 
     def harmless(self, output: int, masses: np.ndarray, automaton: Automaton) -> bool:
@@ -188,7 +188,7 @@ class LeafHarms(AbstractHarms):
         pair = pair_of_leaf(self._majorants, whole.subject.label, whole.margin, spoiled=which)
         return CompiledHarms(pair) if usable(pair) else UnknownHarms(whole.subject.masses.shape, whole)
 
-    def harms(self, term: Term) -> np.ndarray:
+    def harms(self, term: Sum) -> np.ndarray:
         if isinstance(term, Factored | Spoilers):
             raise LedgerError("factored terms, and two spoilers at once, are about one head and an affine readout")
         if isinstance(term, Spoiler):

@@ -6,14 +6,18 @@ some output o reaches the label, and the first term that covers such an o counts
 covers every output. So the mass that fails is at most the sum of the terms' counts. Listed right sequences that a term counts, each
 decided by itself, are taken off. Where a condition is not met the leaf proves nothing: its whole mass counts as failing.
 
+A term `both` is two of these at once: where both would count a sequence, for the same output, so does it.
+
 Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to more than zero; right answers are at most the strict count of
 -G_o, less listed wrong sequences among those counted. Two spoilers at once: it beats both, so a positive combination of them will do.
+Several spoilers one by one: what each spoils adds up, but for what two of them spoil, which `both` counts (Bonferroni's inequality).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -26,13 +30,14 @@ from compactproofs.bounds.factored_tables import FactoredTables
 from compactproofs.bounds.factors import Factors
 from compactproofs.counting.alike import count_where_alike
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
-from compactproofs.counting.grid import MOST_DEPTH, MOST_EXPONENT, MOST_MANTISSA, Grid, count_harms, initial_sum, on_grid
+from compactproofs.counting.exact_mass import exact_mass
 from compactproofs.counting.levels import smallest
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries, subject_of
 from compactproofs.errors import LedgerError
+from compactproofs.ledger.counters import Counter, counter_of, kernel_grid, require_countable
 from compactproofs.ledger.harms import AbstractHarms, TableHarms, upper_end, with_slack
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
+from compactproofs.ledger.ledger import Apart, Both, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers, Term, Tree
 from compactproofs.ledger.sources import is_pooled, source_of
 from compactproofs.model.kinds import Model
 from compactproofs.model.network import Network
@@ -116,15 +121,12 @@ class CountedLeaf:
     mass: int
     failing: int
     """How much of the mass may fail."""
-    counted: tuple[int, ...] = ()
-    """How much of it each term counts."""
-    harms: tuple[np.ndarray, ...] = ()
-    """Of each term."""
+    counters: tuple[Counter, ...] = ()
+    """What each term counts."""
     covered: frozenset[int] = frozenset()
     """Outputs that a term covers."""
     refused: bool = False
     """Whether an output is neither covered nor shown harmless: the leaf then proves nothing."""
-    operations: int = 0
 
 
 class Verification:
@@ -185,18 +187,23 @@ class Verification:
                 raise LedgerError(f"{where}: a split by {split.at_least} copies of a token; expected 1 to {self.weights.n_ctx}")
         for leaf in (leaf for leaf in part.leaves if leaf is not None):
             for term in leaf.terms:
-                _require_grid(term.grid, self.weights.n_ctx, where)
+                require_countable(term, self.weights.n_ctx, where)
                 self._require_outputs(term, part.label, where)
             if len(set(leaf.listed)) != len(leaf.listed) or any(len(x) != self.weights.n_ctx for x in leaf.listed):
                 raise LedgerError(f"{where}: a sequence is listed twice, or is too short or too long")
 
     def _require_outputs(self, term: Term, label: int, where: str) -> None:
         match term:
+            case Both():
+                named: tuple[int, ...] = ()
+                good = all(isinstance(part, Joint | Apart) for part in (term.one, term.other))
+                for part in (term.one, term.other) if good else ():
+                    self._require_outputs(part, label, where)
             case Joint():
-                named: tuple[int, ...] = term.outputs
+                named = term.outputs
                 good = len(term.weights) == len(named) > 0 and all(1 <= w <= pairs.LARGEST_FACTOR for w in term.weights)
             case Apart():
-                named, good = (term.output, term.parent), 1 <= term.factor <= pairs.LARGEST_FACTOR >= term.less >= 0
+                named, good = (term.output, term.parent), all(0 <= n <= pairs.LARGEST_FACTOR for n in (term.factor, term.less))
             case Spoiler():
                 named, good = (term.output,), True
             case Spoilers():
@@ -261,17 +268,17 @@ class Verification:
             raise LedgerError("compact factors are about max-of-K and one head without norms, biases and MLP")
         return CompactTables(self.weights, self.question, factors, Rigorous())
 
-    def _counted(self, h: np.ndarray, grid: Grid, masses: np.ndarray, automaton: Automaton) -> tuple[int, int]:
-        """The mass that a term counts, and operations."""
-        if isinstance(self.ledger.factors, Compact):
-            return count_where_alike(h, _kernel_grid(grid), masses, automaton)
-        found, operations = count_harms(h, _kernel_grid(grid), masses, automaton, False)
-        return int(found) << int(unit_exponents(masses).sum()), int(operations)
+    def _counter(self, term: Term, harms: AbstractHarms, masses: np.ndarray, automaton: Automaton) -> Counter:
+        """What a term below counts."""
+        if isinstance(self.ledger.factors, Compact) and isinstance(term, Factored):
+            h = harms.harms(term)
+            return Counter(term, (h,), False, *count_where_alike(h, kernel_grid(term.grid), masses, automaton))
+        return counter_of(term, harms, masses, automaton, strict=False)
 
     def _failing_of(self, part: Part, subject: Subject, queries: np.ndarray, harms: AbstractHarms) -> tuple[int, int]:
         """The mass of some queries of a part that may fail, and operations."""
         leaves = list(self.counted_leaves(part, subject, queries, harms))
-        return sum(leaf.failing for leaf in leaves), sum(leaf.operations for leaf in leaves)
+        return sum(leaf.failing for leaf in leaves), sum(counter.operations for leaf in leaves for counter in leaf.counters)
 
     def counted_leaves(self, part: Part, subject: Subject, queries: np.ndarray, harms: AbstractHarms) -> Iterator[CountedLeaf]:
         """Leaf by leaf, how much of the mass of some queries of a part may fail."""
@@ -286,33 +293,17 @@ class Verification:
             if leaf is None:
                 yield CountedLeaf(leaf, automaton, masses, everything, everything)
                 continue
-            covered, counters, counted, operations = set[int](), list[tuple[np.ndarray, Grid]](), list[int](), 0
-            own = harms.of_leaf(leaf, automaton, masses)
+            covered, own = set[int](), harms.of_leaf(leaf, automaton, masses)
             for term in leaf.terms:
                 covered |= _covered(term, covered, others)
-                h = own.harms(term)
-                found, work = self._counted(h, term.grid, masses, automaton)
-                operations += work
-                counted.append(found)
-                counters.append((h, term.grid))
+            counters = tuple(self._counter(term, own, masses, automaton) for term in leaf.terms)
             rest = (o for o in others if o not in covered and o not in harmless_everywhere)
             refused = not all(own.harmless(o, masses, automaton) for o in rest)
             failing = everything
             if not refused:
                 listed = self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.RIGHT)
-                failing = min(sum(counted) - listed, everything)
-            yield CountedLeaf(
-                leaf,
-                automaton,
-                masses,
-                everything,
-                failing,
-                counted=tuple(counted),
-                harms=tuple(h for h, _ in counters),
-                covered=frozenset(covered),
-                refused=refused,
-                operations=operations,
-            )
+                failing = min(sum(counter.mass for counter in counters) - listed, everything)
+            yield CountedLeaf(leaf, automaton, masses, everything, failing, counters, frozenset(covered), refused)
 
     def right(self) -> list[int]:
         """Of each part above, how much may be right."""
@@ -328,43 +319,36 @@ class Verification:
         harms, masses = self._source(subject, queries), for_queries(subject, queries)
         unit, total = int(unit_exponents(masses).sum()), 0
         for leaf, automaton in self.leaves(part):
-            count = int(mass_up(masses, automaton)) << unit
-            counters = []
-            for term in leaf.terms if leaf is not None else ():
-                if leaf is None or not isinstance(term, Spoiler | Spoilers):
-                    raise LedgerError(f"an upper bound has a term that bounds failures: {term!s:.120}")
-                h = harms.of_leaf(leaf, automaton, masses).harms(term)
-                found, _ = count_harms(h, _kernel_grid(term.grid), masses, automaton, True)
-                count = min(count, int(found) << unit)
-                counters = [(h, term.grid)]
-            if leaf is not None and len(leaf.terms) > 1:
-                raise LedgerError("an upper bound has one spoiler to a leaf")
-            if leaf is not None:
-                count -= self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.WRONG)
-            total += count
+            everything = int(mass_up(masses, automaton)) << unit
+            if leaf is None or not leaf.terms:
+                listed = 0 if leaf is None else self._listed(_Block(part, queries, harms, leaf, automaton), (), pairs.WRONG)
+                total += everything - listed
+                continue
+            spoilers, overlaps = _spoilers_of(leaf)
+            own = harms.of_leaf(leaf, automaton, masses)
+            counters = tuple(counter_of(term, own, masses, automaton, strict=True) for term in spoilers)
+            count = sum(counter.mass for counter in counters)
+            if overlaps:
+                count += sum(counter_of(term, own, masses, automaton, strict=False).mass for term in overlaps)
+                count -= (len(spoilers) - 1) * exact_mass(masses, automaton)
+            else:
+                everything = min(everything, count)
+                count = everything - self._listed(_Block(part, queries, harms, leaf, automaton), counters, pairs.WRONG)
+            total += min(count, everything)
         return total
 
-    def _listed(self, block: _Block, counters: list[tuple[np.ndarray, Grid]], verdict: int) -> int:
-        """The mass of the listed sequences of a leaf that end in one of the queries: counted by a term, and decided as they should be."""
-        mass, tables = 0, [integers(h, grid, verdict == pairs.WRONG) for h, grid in counters]
+    def _listed(self, block: _Block, counters: tuple[Counter, ...], verdict: int) -> int:
+        """The mass of the listed sequences of a leaf that end in one of the queries: counted by a term (or nothing is, and all of them may
+        be right), and decided as they should be."""
+        mass = 0
         for sequence in block.leaf.listed:
             numbers = self.numbers(block.part.label, sequence)
-            if numbers[-1] not in block.queries:
+            if numbers[-1] not in block.queries or not _accepts(block.automaton, numbers):
                 continue
-            inside = _accepts(block.automaton, numbers)
-            counted = any(start + sum(D[np.arange(len(numbers)), numbers].tolist()) >= 0 for start, D in tables)
-            if verdict == pairs.WRONG and not tables:
-                counted = True  # without a spoiler everything is
-            if inside and counted and block.harms.decide(numbers) == verdict:
+            counted = any(counter.hits(numbers) for counter in counters) or (verdict == pairs.WRONG and not counters)
+            if counted and block.harms.decide(numbers) == verdict:
                 mass += self.question.mass_of(sequence)
         return mass
-
-
-def integers(h: np.ndarray, grid: Grid, strict: bool) -> tuple[int, np.ndarray]:
-    """The integers (position, token number) that `count_harms` adds up, and what it starts with."""
-    kernel_grid = _kernel_grid(grid)
-    start = int(initial_sum(kernel_grid.offsets)) - (1 if strict else 0)
-    return start, np.asarray(on_grid(h, kernel_grid, start))[:, 0]
 
 
 def _accepts(automaton: Automaton, numbers: np.ndarray) -> bool:
@@ -385,10 +369,29 @@ def _covered(term: Term, before: set[int], others: list[int]) -> set[int]:
             if term.parent not in before:
                 raise LedgerError(f"a term takes off what output {term.parent} spoils, but no earlier term covers that")
             return {term.output}
+        case Both():
+            return _covered(term.one, before, others) & _covered(term.other, before, others)
         case Factored():
             return set(others)
         case Spoiler() | Spoilers():
             raise LedgerError("a spoiler stands in a lower bound")
+
+
+def _spoilers_of(leaf: Leaf) -> tuple[tuple[Spoiler | Spoilers, ...], tuple[Both, ...]]:
+    """The terms of a leaf above: spoilers, and for every two of them one that counts what both spoil."""
+    spoilers = tuple(term for term in leaf.terms if isinstance(term, Spoiler | Spoilers))
+    overlaps = tuple(term for term in leaf.terms[len(spoilers) :] if isinstance(term, Both))
+    if leaf.terms != (*spoilers, *overlaps):
+        raise LedgerError(f"an upper bound has a term that bounds failures, or not after its spoilers: {leaf.terms!s:.120}")
+    if len(spoilers) == 1 and not overlaps:
+        return spoilers, overlaps
+    named = [(term.one.outputs, term.other.outputs) for term in overlaps if isinstance(term.one, Joint) and isinstance(term.other, Joint)]
+    single = [(term.output,) for term in spoilers if isinstance(term, Spoiler)]
+    if len(single) != len(spoilers) or named != list(combinations(single, 2)):
+        raise LedgerError("an upper bound has one spoiler to a leaf, or several and then, in order, what every two of them spoil")
+    if leaf.listed:
+        raise LedgerError("an upper bound by several spoilers has no listed sequences")
+    return spoilers, overlaps
 
 
 def _splits(tree: Tree) -> Iterator[Split]:
@@ -400,16 +403,6 @@ def _splits(tree: Tree) -> Iterator[Split]:
 
 def _is_factored(part: Part) -> bool:
     return any(isinstance(term, Factored) for leaf in part.leaves if leaf is not None for term in leaf.terms)
-
-
-def _kernel_grid(grid: Grid) -> Grid:
-    return Grid(grid.mantissa, grid.exponent, grid.depth, np.array(grid.offsets, dtype=np.int64))
-
-
-def _require_grid(grid: Grid, k: int, where: str) -> None:
-    good = 1 <= grid.mantissa <= MOST_MANTISSA and abs(grid.exponent) <= MOST_EXPONENT and 1 <= grid.depth <= MOST_DEPTH
-    if not good or len(grid.offsets) != k or not all(0 <= offset <= 255 for offset in grid.offsets):
-        raise LedgerError(f"{where}: a step, depth or offset is out of range: {grid!s:.120}")
 
 
 def _require_disjoint(ledger: Ledger) -> None:

@@ -22,9 +22,9 @@ from compactproofs.counting.subject import Subject, for_queries
 from compactproofs.counting.truth import AbstractTruth
 from compactproofs.counting.walks import frequencies
 from compactproofs.form.whole_block import WholeBlock
+from compactproofs.ledger.counters import integers
 from compactproofs.ledger.ledger import Joint, Leaf, Spoiler, Term
 from compactproofs.ledger.sources import pool_of, scene_of
-from compactproofs.ledger.verify import integers
 from compactproofs.search import grids
 from compactproofs.search.listing import list_leaf
 from compactproofs.search.pairs import Tries, failures, other_outputs, rooms

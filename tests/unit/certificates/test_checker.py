@@ -335,7 +335,7 @@ def test_digits(width, digits, data):
     e = data.draw(st.integers(0, 5))
     entries = [data.draw(st.integers(0, (1 << width + 5) - 1)) for _ in range(digits)]
     packed = sum(x << j * (width + 8) for j, x in enumerate(entries))
-    found = checker.shifted([(checker.Window(0, digits, packed, 13, 0, 0), Counter({0: 1}))], 0, digits, width + 8, e)
+    found = checker.shifted([(checker.Window(0, digits, packed, 13, 0, 0, 0), Counter({0: 1}))], 0, digits, width + 8, e)
     assert found == (sum(-(-x >> e) << j * (width + 8) for j, x in enumerate(entries)), -(-13 >> e))
 
 

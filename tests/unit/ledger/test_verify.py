@@ -10,7 +10,7 @@ import compactproofs as cp
 import oracle
 from compactproofs.counting.grid import Grid
 from compactproofs.errors import LedgerError
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler
+from compactproofs.ledger.ledger import Apart, Both, Factored, Joint, Leaf, Ledger, Part, Split, Spoiler, Spoilers
 from compactproofs.ledger.verify import verify
 from compactproofs.tasks import MaxOfK, task_for
 from compactproofs.tasks.question import Question
@@ -107,6 +107,8 @@ def test_a_ledger_may_be_checked_against_another_network():
 
 
 GRID = Grid(1, -4, 100, (0, 0, 0))
+ONE = Joint((0,), (1,), GRID)
+OTHER = Joint((1,), (1,), GRID)
 
 
 def alone(tree, label=2, queries=(1,)):
@@ -125,7 +127,12 @@ BAD = {
     "cannot be: Joint(outputs=(0, 1), weights=(1,)": alone(Leaf((Joint((0, 1), (1,), GRID),))),
     "cannot be: Joint(outputs=(0,), weights=(0,)": alone(Leaf((Joint((0,), (0,), GRID),))),
     "cannot be: Joint(outputs=(9,)": alone(Leaf((Joint((9,), (1,), GRID),))),
-    "cannot be: Apart": alone(Leaf((Joint((0,), (1,), GRID), Apart(1, 0, 0, 1, GRID)))),
+    "cannot be: Apart": alone(Leaf((Joint((0,), (1,), GRID), Apart(1, 0, -1, 1, GRID)))),
+    "cannot be: Both": alone(Leaf((Both(ONE, Spoiler(0, GRID), 9),))),
+    "cannot be: Joint(outputs=(9, 9)": alone(Leaf((Both(ONE, Joint((9, 9), (1, 1), GRID), 9),))),
+    "kept within 0": alone(Leaf((Both(ONE, ONE, 0),))),
+    "kept within 1025": alone(Leaf((Both(ONE, ONE, 1025),))),
+    "output 1 spoils, but no earlier": alone(Leaf((Both(ONE, Apart(0, 1, 1, 1, GRID), 9),))),
     "no earlier term covers": alone(Leaf((Apart(1, 0, 1, 1, GRID),))),
     "cannot be: Factored": alone(Leaf((Factored(GRID),))),
     "a spoiler stands in a lower": alone(Leaf((Spoiler(0, GRID),))),
@@ -148,9 +155,25 @@ def test_an_upper_bound_takes_spoilers_only():
     part = Part(2, (1,), Leaf((Joint((0,), (1,), GRID),)))
     with pytest.raises(LedgerError, match="a term that bounds failures"):
         verify(Ledger(Question(MaxOfK(3, 5)), "", (), (part,)), weights)
-    two = Part(2, (1,), Leaf((Spoiler(0, GRID), Spoiler(1, GRID))))
-    with pytest.raises(LedgerError, match="one spoiler"):
-        verify(Ledger(Question(MaxOfK(3, 5)), "", (), (two,)), weights)
+
+
+SPOILERS = Spoiler(0, GRID), Spoiler(1, GRID)
+SEVERAL = {
+    "one spoiler": Leaf(SPOILERS),
+    "every two of them": Leaf((*SPOILERS, Both(OTHER, ONE, 9))),
+    "what every two": Leaf((*SPOILERS, Both(ONE, Apart(1, 0, 1, 1, GRID), 9))),
+    "or several and then": Leaf((*SPOILERS, Both(ONE, Joint((0, 1), (1, 1), GRID), 9))),
+    "in order": Leaf((SPOILERS[0], Spoilers(1, 3, 1, 1, GRID), Both(ONE, OTHER, 9))),
+    "not after its spoilers": Leaf((SPOILERS[0], Both(ONE, OTHER, 9), SPOILERS[1])),
+    "no listed": Leaf((*SPOILERS, Both(ONE, OTHER, 9)), ((0, 2, 1),)),
+}
+
+
+@pytest.mark.parametrize("message", SEVERAL)
+def test_several_spoilers_say_what_two_of_them_spoil(message):
+    with pytest.raises(LedgerError) as error:
+        verify(Ledger(Question(MaxOfK(3, 5)), "", (), (Part(2, (1,), SEVERAL[message]),)), random_weights(0))
+    assert message in str(error.value)
 
 
 def test_what_is_given_up_counts_as_failing_and_as_right():
@@ -171,6 +194,19 @@ def test_uncovered_outputs_prove_nothing():
     for part in ledger.lower:
         poorer.append(part.with_leaves(lambda leaf: replace(leaf, terms=tuple(_without_an_output(term) for term in leaf.terms))))
     assert verify(replace(ledger, lower=tuple(poorer)), weights).correct_at_least <= verify(ledger, weights).correct_at_least
+
+
+def test_two_terms_at_once_cover_what_both_cover():
+    weights = mostly_right(1)
+    label, grid = 4, Grid(1, -8, 1 << 20, (0, 0, 0))
+    first, rest, everything = (Joint(o, (1,) * len(o), grid) for o in ((0,), (1, 2, 3), (0, 1, 2, 3)))
+
+    def failing(*terms):
+        (found,) = verify(Ledger(Question(MaxOfK(3, 5)), "", (Part(label, (label,), Leaf(terms)),)), weights).failing
+        return found
+
+    assert failing(Both(first, rest, 1000)) == 25 > failing(everything)
+    assert failing(first, Both(rest, everything, 1000)) <= failing(first, rest) < 25
 
 
 def _without_an_output(term):
