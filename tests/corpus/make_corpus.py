@@ -341,7 +341,7 @@ def reject_terms(valid, reject):
     reject("apart-less-itself", base, (f"{apart}.terms", [first, {**last, "less": last["apart"]}]), reason="no earlier term covers that")
     reject("apart-less-the-label", base, (f"{apart}.terms", [first, {**last, "less": label}]), reason="no earlier term covers that")
     reject("apart-covers-the-label", base, (f"{apart}.terms", [first, {**last, "apart": label}]), reason="the label cannot spoil")
-    reject("apart-with-factor-zero", base, (f"{apart}.terms", [first, {**last, "factors": [0, 1]}]), reason="no earlier term covers that")
+    reject("apart-with-factor-zero", base, (f"{apart}.terms", [first, {**last, "factors": [0, 1]}]), reason="less than the")
     reject("apart-with-negative-factor", base, (f"{apart}.terms", [first, {**last, "factors": [1, -1]}]), reason="out of range")
     term = place_of(valid["few"], "lower", lambda _, leaf: leaf["terms"]) + ".terms.0"
     reject("joint-covers-the-label", "few", (f"{term}.joint.0", 4), reason="outputs other than the label")
@@ -401,7 +401,7 @@ def reject_lists(valid, reject):
     reject("listed-not-wrong", base, (f"{above}.listed", [*listed, list(right[0])]), reason="is not certainly wrong")
     reject("listed-of-another-label-above", base, (f"{above}.listed.0", [0, 0, q]), reason="is listed, but not of this leaf")
     reject("spoiler-is-the-label", base, (f"{above}.terms.0.spoiler", m), reason="the label cannot spoil")
-    reject("two-spoilers", base, (f"{above}.terms", [spoiler, spoiler]), reason="nor can two outputs")
+    reject("two-spoilers", base, (f"{above}.terms", [spoiler, spoiler]), reason="need a term for what every two of them spoil")
     reject("spoiler-unknown", base, (f"{above}.terms.0.spoiler", 5), reason="out of range")
 
 
