@@ -1,7 +1,5 @@
 """Ledgers from nowhere: random parts, splits, terms, grids and lists, about any question."""
 
-from itertools import combinations
-
 import numpy as np
 
 from compactproofs.bounds.factors import Factors
@@ -90,6 +88,17 @@ def _reach(rng):
     return int(rng.choice([1, 2, 5, 60, 1000]))
 
 
+def _several_spoilers(weights, others, rng):
+    named = [int(o) for o in rng.permutation(others)[: int(rng.integers(2, 4))]]
+    overlaps = []
+    for x, o in enumerate(named):
+        cut = int(rng.integers(0, x + 1))
+        for group in filter(None, (named[:cut], named[cut:x])):
+            some = group + rng.choice(others, size=int(rng.integers(0, 2))).tolist()
+            overlaps.append(Both(_joint(weights, [o], rng), _joint(weights, some, rng), _reach(rng)))
+    return (*(Spoiler(o, random_grid(weights, rng)) for o in named), *(overlaps[x] for x in rng.permutation(len(overlaps))))
+
+
 def _parts_above(weights, question, label, rng):
     # about whole blocks there are no two spoilers at once
     two = not isinstance(weights, Network) or is_affine(weights, by_margin=question.margin is not None)
@@ -103,9 +112,7 @@ def _parts_above(weights, question, label, rng):
                 factors = (int(x) for x in rng.integers(1, int(rng.choice([2, 10, 1 << 20])), size=2))
                 terms = (Spoilers(terms[0].output, int(rng.choice(others)), *factors, terms[0].grid),)
             if terms and rng.random() < 0.4:
-                several = [Spoiler(int(o), random_grid(weights, rng)) for o in rng.choice(others, size=int(rng.integers(2, 4)))]
-                named = ((_joint(weights, [o.output], rng), _joint(weights, [p.output], rng)) for o, p in combinations(several, 2))
-                return Leaf((*several, *(Both(*two, _reach(rng)) for two in named)))
+                return Leaf(_several_spoilers(weights, others, rng))
             return Leaf(terms, _some_sequences(question, label, rng))
 
         yield Part(int(label), (query,), random_tree(tokens, weights.n_ctx, rng, leaf))

@@ -2000,12 +2000,14 @@ def read_leaf(value: Json, automaton: Automaton, T: Tables | Block, m: int, side
     for sequence in sequences:
         holds(automaton.accepts(sequence), f"{where}: the sequence {sequence} is listed, but not of this leaf")
     if side == "upper" and (len(found) > 1 or any(term.second for term in found)):
-        spoilers = [term for term in found if term.kind == "spoiler"]
-        overlaps = [(one.outputs, other.outputs) for x, one in enumerate(spoilers) for other in spoilers[x + 1 :]]
-        seconds = [(term, term.second) for term in found[len(spoilers) :] if term.second]
-        named = [(one.outputs, other.outputs) for one, other in seconds if one.kind == other.kind == "joint"]
-        good = found[: len(spoilers)] == spoilers and len(found) == len(spoilers) + len(seconds) and named == overlaps
-        holds(good, f"{where}: several spoilers need a term for what every two of them spoil, in order")
+        spoilers = [term.outputs[0] for term in found if term.kind == "spoiler"]
+        named: dict[int, set[int]] = {o: set() for o in spoilers}
+        for term in found[len(spoilers) :]:
+            of_two = term.kind == "joint" and term.second is not None and term.second.kind == "joint"
+            holds(of_two and len(term.outputs) == 1 and term.outputs[0] in named, f"{where}: more than one spoiler, or a term that is none")
+            named[term.outputs[0]].update(term.second.outputs if term.second else ())
+        good = len(named) == len(spoilers) and all(named[o] >= set(spoilers[:x]) for x, o in enumerate(spoilers))
+        holds(good, f"{where}: of several spoilers, one is named twice, or what it spoils together with one before it is not taken off")
         holds(not sequences, f"{where}: sequences are listed beside several spoilers")
     return Leaf(automaton, found, covered, sequences, hints)
 
@@ -2083,9 +2085,9 @@ def right(T: Tables | Block, part: Part) -> int:
     -n1 G_o - n2 G_p for two spoilers, n1 and n2 being positive. Without a spoiler everything may be right. Wrong
     sequences, decided one by one, are taken off if they have been counted.
 
-    With several spoilers one by one: a sequence that j of them spoil, and which is therefore wrong if j > 0, is not counted by j spoilers
-    and is counted for each of the j (j - 1) / 2 pairs. With n spoilers that makes at least n - j + j (j - 1) / 2, which is n for j = 0 and
-    at least n - 1 else: so the right ones are at most what is counted, less n - 1 times the leaf."""
+    With several spoilers, all different: a sequence that j > 0 of n spoil is counted by n - j of them, and for each of the j but the first
+    by a term that counts what it spoils together with that first one. That makes n - 1 at least; a right sequence is counted n times. So
+    what is right is at most what is counted, less n - 1 times the leaf."""
     total = 0
     for pair in (pair_of(part.label, q) for q in part.queries):
         for leaf in part.leaves:

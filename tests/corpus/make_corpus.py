@@ -401,7 +401,7 @@ def reject_lists(valid, reject):
     reject("listed-not-wrong", base, (f"{above}.listed", [*listed, list(right[0])]), reason="is not certainly wrong")
     reject("listed-of-another-label-above", base, (f"{above}.listed.0", [0, 0, q]), reason="is listed, but not of this leaf")
     reject("spoiler-is-the-label", base, (f"{above}.terms.0.spoiler", m), reason="the label cannot spoil")
-    reject("two-spoilers", base, (f"{above}.terms", [spoiler, spoiler]), reason="need a term for what every two of them spoil")
+    reject("two-spoilers", base, (f"{above}.terms", [spoiler, spoiler]), reason="of several spoilers, one is named twice")
     reject("spoiler-unknown", base, (f"{above}.terms.0.spoiler", 5), reason="out of range")
 
 

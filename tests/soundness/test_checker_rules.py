@@ -6,7 +6,7 @@ maximum and other tasks, with all sequences alike or with masses. What the check
 
 import random
 from functools import cache
-from itertools import combinations, product
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -164,14 +164,16 @@ class Case:
         return json_part(m, queries, json_chain(order, leaves))
 
     def several_spoilers(self, pair, others):
-        named, scale = [self.rng.choice(others) for _ in range(self.rng.choice([2, 2, 3]))], self.T.scale + 2 * self.T.bits
-        tables = [pair.terms(o, up=True) for o in named]
-        singles = [{"joint": [o], "weights": [1]} for o in named]
-        overlaps = [
-            {"both": [{**singles[x], **self.grid(tables[x], scale)} for x in two], "reach": self.reach()}
-            for two in combinations(range(len(named)), 2)
-        ]
-        return [*({"spoiler": o, **self.grid(pair.terms(o, up=False), scale)} for o in named), *overlaps]
+        named, scale = self.rng.sample(others, min(len(others), self.rng.choice([2, 2, 3]))), self.T.scale + 2 * self.T.bits
+        spoilers = [{"spoiler": o, **self.grid(pair.terms(o, up=False), scale)} for o in named]
+        overlaps = []
+        for x, o in enumerate(named):
+            cut = self.rng.randint(0, x)
+            for group in filter(None, (named[:cut], named[cut:x])):
+                some = group + self.rng.choice([[], [self.rng.choice(others)]])
+                two = ({"joint": [o], "weights": [1]}, {"joint": some, "weights": [self.integer() for _ in some]})
+                overlaps.append({"both": [self.on_a_grid(pair, each) for each in two], "reach": self.reach()})
+        return spoilers + self.rng.sample(overlaps, len(overlaps))
 
     def reach(self):
         return self.rng.choice([1, 2, 7, 60, 300])
@@ -487,9 +489,9 @@ def test_two_terms_at_once_cover_what_both_cover():
     assert failing(zero, {"both": [wider, one], "reach": 300}) == 3
 
 
-def test_several_spoilers_need_what_two_of_them_spoil():
+def test_several_spoilers_need_what_each_spoils_together_with_those_before_it():
     question, T = two_outputs_that_spoil()
-    zero, one = ({"joint": [o], "weights": [1], **WHOLE} for o in (0, 1))
+    zero, one, wide = ({"joint": o, "weights": [1] * len(o), **WHOLE} for o in ([0], [1], [0, 1]))
     spoilers = [{"spoiler": o, **WHOLE} for o in (0, 1)]
 
     def right(*terms, listed=()):
@@ -497,11 +499,14 @@ def test_several_spoilers_need_what_two_of_them_spoil():
         (read,) = checker.read_parts([part], T, question, "upper")
         return checker.right(T, read)
 
-    both = {"both": [zero, one], "reach": 300}
+    both = {"both": [one, zero], "reach": 300}
     assert right(*spoilers, both) == 0 and right(spoilers[0]) == right(spoilers[1]) == 1
+    assert right(*spoilers, {"both": [one, wide], "reach": 300}) == 1 and right(*spoilers, both, both) == 1
     less = {"apart": 1, "less": 0, "factors": [1, 0], **WHOLE}
-    bad = [spoilers, [*spoilers, both, both], [both], [both, *spoilers], [*spoilers, {"both": [one, zero], "reach": 300}]]
-    bad += [[*spoilers, {"both": [zero, less], "reach": 300}], [*spoilers, zero], [*spoilers, spoilers[0], both]]
+    bad = [spoilers, [both], [both, *spoilers], [*spoilers, {"both": [zero, one], "reach": 300}]]
+    bad += [[*spoilers, {"both": [wide, zero], "reach": 300}], [*spoilers, {"both": [one, one], "reach": 300}]]
+    bad += [[*spoilers, {"both": [one, less], "reach": 300}], [*spoilers, zero], [spoilers[0], spoilers[0], {"both": [zero, zero], "reach": 300}]]
+    bad += [[*spoilers, spoilers[1], both, {"both": [one, wide], "reach": 300}], [spoilers[0], both, spoilers[1]]]
     for terms in bad:
         with pytest.raises((checker.RejectedError, checker.MalformedError)):
             right(*terms)

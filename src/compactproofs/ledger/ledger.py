@@ -86,7 +86,8 @@ def sums_of(term: Term) -> tuple[Sum, ...]:
 class Leaf:
     """Terms, and sequences that they count but that were decided one by one: right ones (below), wrong ones (above).
 
-    Above, a leaf has spoilers; if several, then for every two of them, in order, a `Both` of two joint terms that counts where both spoil.
+    Above, a leaf has spoilers. If several, different ones, overlaps follow: `Both` terms that count where a spoiler (a joint term of it
+    alone) and one of some outputs (a joint term of these) spoil. All spoilers before it are among them, in one overlap or several.
     """
 
     terms: tuple[Term, ...]

@@ -10,14 +10,15 @@ A term `both` is two of these at once: where both would count a sequence, for th
 
 Upper bounds: where the label wins it beats the spoiler o, so -G_o adds up to more than zero; right answers are at most the strict count of
 -G_o, less listed wrong sequences among those counted. Two spoilers at once: it beats both, so a positive combination of them will do.
-Several spoilers one by one: what each spoils adds up, but for what two of them spoil, which `both` counts (Bonferroni's inequality).
+Several spoilers one by one: each spoils at least what it spoils less its overlap with those before it, which terms `both` count. For a
+sequence that j > 0 of n spoilers spoil, n - j count it, and an overlap of each of the j but the first: n - 1 at least. A sequence that the
+label wins is counted n times. So what is right is at most what is counted, less n - 1 times the leaf, whose mass is known exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -378,20 +379,31 @@ def _covered(term: Term, before: set[int], others: list[int]) -> set[int]:
 
 
 def _spoilers_of(leaf: Leaf) -> tuple[tuple[Spoiler | Spoilers, ...], tuple[Both, ...]]:
-    """The terms of a leaf above: spoilers, and for every two of them one that counts what both spoil."""
+    """The terms of a leaf above: spoilers, and what each but the first spoils together with those before it."""
     spoilers = tuple(term for term in leaf.terms if isinstance(term, Spoiler | Spoilers))
     overlaps = tuple(term for term in leaf.terms[len(spoilers) :] if isinstance(term, Both))
     if leaf.terms != (*spoilers, *overlaps):
         raise LedgerError(f"an upper bound has a term that bounds failures, or not after its spoilers: {leaf.terms!s:.120}")
     if len(spoilers) == 1 and not overlaps:
         return spoilers, overlaps
-    named = [(term.one.outputs, term.other.outputs) for term in overlaps if isinstance(term.one, Joint) and isinstance(term.other, Joint)]
-    single = [(term.output,) for term in spoilers if isinstance(term, Spoiler)]
-    if len(single) != len(spoilers) or named != list(combinations(single, 2)):
-        raise LedgerError("an upper bound has one spoiler to a leaf, or several and then, in order, what every two of them spoil")
+    if not all(isinstance(term, Spoiler) for term in spoilers) or not _overlap_all([term.output for term in spoilers], overlaps):
+        raise LedgerError("an upper bound has one spoiler to a leaf, or different ones and then what each spoils with all before it")
     if leaf.listed:
         raise LedgerError("an upper bound by several spoilers has no listed sequences")
     return spoilers, overlaps
+
+
+def _overlap_all(spoilers: list[int], overlaps: tuple[Both, ...]) -> bool:
+    """Whether outputs are different from each other, and each has overlaps that name all outputs before it."""
+    named: dict[int, set[int]] = {output: set() for output in spoilers}
+    for term in overlaps:
+        if not isinstance(term.one, Joint) or not isinstance(term.other, Joint):
+            return False
+        output, *more = term.one.outputs
+        if more or output not in named:
+            return False
+        named[output] |= set(term.other.outputs)
+    return len(named) == len(spoilers) and all(named[output] >= set(spoilers[:x]) for x, output in enumerate(spoilers))
 
 
 def _splits(tree: Tree) -> Iterator[Split]:

@@ -158,21 +158,24 @@ def test_an_upper_bound_takes_spoilers_only():
 
 
 SPOILERS = Spoiler(0, GRID), Spoiler(1, GRID)
-SEVERAL = {
-    "one spoiler": Leaf(SPOILERS),
-    "every two of them": Leaf((*SPOILERS, Both(OTHER, ONE, 9))),
-    "what every two": Leaf((*SPOILERS, Both(ONE, Apart(1, 0, 1, 1, GRID), 9))),
-    "or several and then": Leaf((*SPOILERS, Both(ONE, Joint((0, 1), (1, 1), GRID), 9))),
-    "in order": Leaf((SPOILERS[0], Spoilers(1, 3, 1, 1, GRID), Both(ONE, OTHER, 9))),
-    "not after its spoilers": Leaf((SPOILERS[0], Both(ONE, OTHER, 9), SPOILERS[1])),
-    "no listed": Leaf((*SPOILERS, Both(ONE, OTHER, 9)), ((0, 2, 1),)),
-}
+OVERLAP = Both(OTHER, ONE, 9)
+SEVERAL = [
+    ("one spoiler to a leaf", Leaf(SPOILERS)),
+    ("all before it", Leaf((*SPOILERS, Both(ONE, OTHER, 9)))),
+    ("all before it", Leaf((*SPOILERS, Both(OTHER, Apart(0, 1, 1, 1, GRID), 9)))),
+    ("all before it", Leaf((*SPOILERS, Both(Joint((0, 1), (1, 1), GRID), ONE, 9)))),
+    ("all before it", Leaf((*SPOILERS, Spoiler(3, GRID), OVERLAP, Both(Joint((3,), (1,), GRID), ONE, 9)))),
+    ("different ones", Leaf((SPOILERS[0], SPOILERS[0], Both(ONE, ONE, 9)))),
+    ("different ones", Leaf((SPOILERS[0], Spoilers(1, 3, 1, 1, GRID), OVERLAP))),
+    ("not after its spoilers", Leaf((SPOILERS[0], OVERLAP, SPOILERS[1]))),
+    ("no listed", Leaf((*SPOILERS, OVERLAP), ((0, 2, 1),))),
+]
 
 
-@pytest.mark.parametrize("message", SEVERAL)
-def test_several_spoilers_say_what_two_of_them_spoil(message):
+@pytest.mark.parametrize(("message", "leaf"), SEVERAL)
+def test_several_spoilers_say_what_each_spoils_with_those_before_it(message, leaf):
     with pytest.raises(LedgerError) as error:
-        verify(Ledger(Question(MaxOfK(3, 5)), "", (), (Part(2, (1,), SEVERAL[message]),)), random_weights(0))
+        verify(Ledger(Question(MaxOfK(3, 5)), "", (), (Part(2, (1,), leaf),)), random_weights(0))
     assert message in str(error.value)
 
 
