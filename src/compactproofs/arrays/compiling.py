@@ -39,6 +39,7 @@ FILES = (
     "interpretation/ablation_kernel.py",
     "search/compact.py",
     "search/covers.py",
+    "search/drawing.py",
     "search/grids.py",
     "search/listing.py",
     "search/looking.py",
@@ -46,6 +47,7 @@ FILES = (
     "search/pairs.py",
     "search/pools.py",
     "search/spoiling.py",
+    "search/together.py",
     "search/writing.py",
     "strategies/subcubic/published_search.py",
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compactproofs.counting.count_up import Automaton, mass_up, unit_exponents
+from compactproofs.counting.exact_mass import exact_mass
 from compactproofs.counting.levels import MANY, smallest
 from compactproofs.counting.splits import with_fewer, with_more
 from compactproofs.counting.subject import Subject, for_queries
@@ -19,6 +20,7 @@ from compactproofs.search.chains import Chains
 from compactproofs.search.listing import list_doubtful
 from compactproofs.search.looking import Place, harmful_of, look_at_place
 from compactproofs.search.pairs import Tries, rooms
+from compactproofs.search.together import Twos, look_together, room_together
 from compactproofs.search.writing import written
 
 NOTHING = np.empty(0, dtype=np.int64)
@@ -131,36 +133,63 @@ class Branch:
             own = min(own[0], sums[0]), min(own[1], sums[1])
         self.failing, self.right = min(self.failing, own[0]), min(self.right, own[1])
 
+    @property
+    def outputs(self) -> np.ndarray:
+        """Those that may be harmful, as far as is known"""
+        return self.candidates if self.latest is None else self.latest.outputs
+
     def place(self) -> Place:
         return Place(self.automaton, self.candidates, self.about, self.copies)
 
-    def split_by(self, plot: Plot, token: int) -> tuple[Branch, ...]:
-        """The halves by one more copy of a token than is known; none if that takes too many states."""
+    @property
+    def token(self) -> int:
+        """A token to split by, or -1"""
+        return -1 if self.latest is None else self.latest.token
+
+    @property
+    def useful_gap(self) -> int:
+        """How much of the gap of the whole may be closed here: less where what this is a part of has better bounds than its halves."""
+        useful, branch = self.gap, self.parent
+        while branch is not None and useful > 0:
+            if branch.halves is not None:
+                useful -= sum(half.gap for half in branch.halves) - branch.gap
+            branch = branch.parent
+        return max(0, useful)
+
+    def may_be_divided(self, plot: Plot) -> bool:
+        """Whether there is a token to split by, and that takes few states."""
+        n = 0 if self.token < 0 else int(self.copies[self.token]) + 1
+        return self.halves is None and 0 < n <= len(plot.masses) and self.states(plot) * (n + 1) <= MOST_STATES
+
+    def halves_by(self, plot: Plot, token: int) -> tuple[Branch, Branch]:
+        """The halves by one more copy of a token than is known."""
         n = int(self.copies[token]) + 1
-        if n > len(plot.masses) or self.states(plot) * (n + 1) > MOST_STATES:
-            return ()
         fewer, more = (smallest(half(self.automaton, token, n), plot.masses) for half in (with_fewer, with_more))
-        return self._divide(plot, token, n, (fewer, more))
+        return self._halves(plot, token, n, (fewer, more))
+
+    def divide(self, halves: tuple[Branch, ...]) -> None:
+        """From now on the better of what is known of it and of its halves stands."""
+        fewer, more = halves
+        self.split, self.halves = (more.about, int(more.copies[more.about])), (fewer, more)
 
     def chain(self, plot: Plot, chains: Chains, tokens: tuple[int, ...]) -> list[Branch]:
         """The classes of a chain of tokens, of a root: those in which a token occurs and none before it; and those without any."""
         found, rest = [], self
         for j, token in enumerate(tokens):
-            rest, one = rest._divide(plot, token, 1, (chains.rest(tokens[: j + 1]), chains.among(tokens[: j + 1])))
+            halves = rest._halves(plot, token, 1, (chains.rest(tokens[: j + 1]), chains.among(tokens[: j + 1])))
+            rest.divide(halves)
+            rest, one = halves
             found.append(one)
         return [*found, rest]
 
-    def _divide(self, plot: Plot, token: int, n: int, automata: tuple[Automaton, Automaton]) -> tuple[Branch, Branch]:
+    def _halves(self, plot: Plot, token: int, n: int, automata: tuple[Automaton, Automaton]) -> tuple[Branch, Branch]:
         fewer, more = automata
         known, exact = self.copies.copy(), self.copies.copy()
-        harmful = self.candidates if self.latest is None else self.latest.outputs
         known[token], exact[token] = n, -1
-        self.split = token, n
-        self.halves = (
-            Branch(fewer, self.about, exact, harmful, mass := plot.mass(fewer), mass, mass, self),
-            Branch(more, token, known, harmful, mass := plot.mass(more), mass, mass, self),
+        return (
+            Branch(fewer, self.about, exact, self.outputs, mass := plot.mass(fewer), mass, mass, self),
+            Branch(more, token, known, self.outputs, mass := plot.mass(more), mass, mass, self),
         )
-        return self.halves
 
     def states(self, plot: Plot) -> int:
         """About how many states there are at one position."""
@@ -195,6 +224,21 @@ def look(plot: Plot, branch: Branch, tries: Tries) -> Look:
     below, above = map(written, records)
     bounds = min(found.failing << plot.unit, branch.mass), min(found.right << plot.unit, branch.mass)
     return Look(*bounds, below, above, found.outputs, found.doubt << plot.unit, found.token)
+
+
+def look_by_twos(plot: Plot, branch: Branch, effort: Twos) -> Look:
+    """Bound what fails of a branch, or what is right of it, by two sums at once.
+
+    Guarantee: at most `failing` fails and at most `right` is right; the records say why.
+    """
+    record = np.empty(room_together(plot.n_out, len(plot.masses), above=effort.above), dtype=np.int64)
+    place = branch.place()._replace(candidates=branch.outputs)
+    counted, spoilers = look_together(plot.evaluation, plot.subject, plot.query, place, effort, record)
+    found = int(counted) << plot.unit
+    if not effort.above:
+        return Look(min(found, branch.mass), branch.mass, written(record), NOTHING, branch.outputs, token=branch.token)
+    found -= (spoilers - 1) * (exact_mass(plot.masses, branch.automaton) if spoilers > 1 else 0)
+    return Look(branch.mass, min(found, branch.mass), NOTHING, written(record), branch.outputs, token=branch.token)
 
 
 def decide(plot: Plot, branch: Branch, found: Look) -> Look:

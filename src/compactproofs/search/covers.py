@@ -17,7 +17,7 @@ from compactproofs.counting.count_up import ascending, mass_up
 from compactproofs.search.grids import DEEPEST, count_on_grid, natural_unit, one
 from compactproofs.search.writing import begin, put, put_all
 
-JOINT, APART = 0, 1
+JOINT, APART, BOTH = 0, 1, 2
 """Kinds of terms in records."""
 COARSE, FINER = 100, 10
 """Steps of rough counts, and by how much finer those are that follow."""
@@ -42,14 +42,25 @@ class Ranking(NamedTuple):
 
 @kernel
 @no_type_check
-def put_joint(record: Any, outputs: Any, weights: Any, grid: Any, operations: int) -> None:
-    """JOINT, number of outputs, outputs, weights, grid, operations of counting"""
+def put_joint(record: Any, outputs: Any, weights: Any, grid: Any) -> None:
+    """JOINT, number of outputs, outputs, weights, grid"""
     put(record, JOINT)
     put(record, outputs.shape[0])
     put_all(record, outputs)
     put_all(record, weights)
     put_all(record, grid)
-    put(record, operations)
+
+
+@kernel
+@no_type_check
+def put_apart(record: Any, output: int, parent: int, factors: tuple[int, int], grid: Any) -> None:
+    """APART, output, parent, n1, n2, grid"""
+    put(record, APART)
+    put(record, output)
+    put(record, parent)
+    put(record, factors[0])
+    put(record, factors[1])
+    put_all(record, grid)
 
 
 @kernel
@@ -175,15 +186,10 @@ def put_single(pair: Any, ranking: Any, x: int, apart: Any, leaf: Any, steps: tu
             count, work = found, worked
             grid, tried = tried, grid
     if parent < 0:
-        put_joint(record, ranking.outputs[x : x + 1], one(), grid, work)
+        put_joint(record, ranking.outputs[x : x + 1], one(), grid)
     else:
-        put(record, APART)
-        put(record, ranking.outputs[x])
-        put(record, ranking.outputs[parent])
-        put(record, factor)
-        put(record, less)
-        put_all(record, grid)
-        put(record, work)
+        put_apart(record, ranking.outputs[x], ranking.outputs[parent], (factor, less), grid)
+    put(record, work)
     return count
 
 
@@ -206,7 +212,8 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
         apart = joined + others + right - everything
         if apart >= right:  # nothing is proven right
             count, work = joint_count(pair, ranking, np.arange(m), leaf, coarse, grid)
-            put_joint(record, outputs, weights, grid, work)
+            put_joint(record, outputs, weights, grid)
+            put(record, work)
             return min(count, everything), 1, doubt
         enough = max(spare, apart >> 4)
         if tries.joint and (x & (x - 1) == 0 or x == m - 1):  # all that are left in one term, if it hardly counts anything
@@ -216,7 +223,8 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
             if known <= enough:
                 count, operations = joint_count(pair, ranking, np.arange(x, m), leaf, coarse, tried)
                 if count <= enough:
-                    put_joint(rest, outputs[x:], weights[x:], tried, operations)
+                    put_joint(rest, outputs[x:], weights[x:], tried)
+                    put(rest, operations)
                     terms, others = terms + 1, others + count
                     rough[x:] = 0
                     break
@@ -242,6 +250,7 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
             )
     if size > 1:
         total, work = joint_count(pair, ranking, group[:size], leaf, tries.steps, grid)
-    put_joint(record, picked(outputs, group[:size]), picked(weights, group[:size]), grid, work)
+    put_joint(record, picked(outputs, group[:size]), picked(weights, group[:size]), grid)
+    put(record, work)
     put_all(record, rest[1 : rest[0]])
     return min(total + others, everything), terms, doubt

@@ -112,7 +112,8 @@ def bound_leaf(pair: Any, candidates: Any, leaf: Any, tries: Any, records: Any, 
         failing, work = count_on_grid(h, leaf, natural_unit(h, leaf.seen, leaf.usual, leaf.token), tries.steps, DEEPEST, False, tried)
         put(below, 1)
         put(below, walking)
-        put_joint(below, outputs, weights, tried, work)
+        put_joint(below, outputs, weights, tried)
+        put(below, work)
         if failing <= tries.small or not tries.upper:
             put(above, -1)
             return failing, everything

@@ -10,9 +10,10 @@ import numpy as np
 
 from compactproofs.counting.grid import Grid
 from compactproofs.counting.subject import Subject
-from compactproofs.ledger.ledger import Apart, Factored, Joint, Leaf, Part, Split, Spoiler, Spoilers, Term, Tree, chain
+from compactproofs.ledger.ledger import Apart, Both, Factored, Joint, Leaf, Part, Split, Spoiler, Spoilers, Term, Tree, chain, sums_of
 from compactproofs.search.branches import Branch
-from compactproofs.search.covers import JOINT
+from compactproofs.search.covers import BOTH, JOINT
+from compactproofs.search.together import SEVERAL
 
 
 class Reader:
@@ -33,13 +34,19 @@ class Reader:
 
     def term(self) -> tuple[Term, int]:
         """A term, and the operations of counting it."""
-        if self.one() == JOINT:
+        kind = self.one()
+        if kind != BOTH:
+            return self.sum(kind), self.one()
+        reach = self.one()
+        return Both(self.sum(self.one()), self.sum(self.one()), reach), self.one()
+
+    def sum(self, kind: int) -> Joint | Apart:
+        """A table that is added up."""
+        if kind == JOINT:
             n = self.one()
-            found: Term = Joint(self.many(n), self.many(n), self.grid())
-        else:
-            output, parent, factor, less = self.many(4)
-            found = Apart(output, parent, factor, less, self.grid())
-        return found, self.one()
+            return Joint(self.many(n), self.many(n), self.grid())
+        output, parent, factor, less = self.many(4)
+        return Apart(output, parent, factor, less, self.grid())
 
     def leaf(self) -> tuple[list[tuple[Term, int]], int]:
         """The terms of a leaf below, each with the operations of counting it; and the operations of its walks."""
@@ -47,12 +54,23 @@ class Reader:
         return [self.term() for _ in range(terms)], walks
 
     def spoiler(self) -> tuple[Term, ...]:
-        """The terms of a leaf above: one or none."""
+        """The terms of a leaf above: none, one, or several and their overlaps."""
         output = self.one()
+        if output == SEVERAL:
+            return self.several(self.one())
         if output < 0:
             return ()
         other, factor, more = self.many(3)
         return (Spoiler(output, self.grid()) if other < 0 else Spoilers(output, other, factor, more, self.grid()),)
+
+    def several(self, n: int) -> tuple[Term, ...]:
+        """So many spoilers, and the overlap of each but the first with those before it."""
+        spoilers, reach = [Spoiler(self.one(), self.grid()) for _ in range(n)], self.one()
+        overlaps = [
+            Both(Joint((self.one(),), (1,), self.grid()), Joint(self.many(before), self.many(before), self.grid()), reach)
+            for before in range(1, n)
+        ]
+        return (*spoilers, *overlaps)
 
 
 def part_below(subject: Subject, query: int, record: np.ndarray) -> Part:
@@ -125,10 +143,11 @@ class Tally:
         self.walks += walks
         for term, operations in terms:
             self.counting += operations
-            if isinstance(term, Joint):
-                self.joint[len(term.outputs), n] += 1
-            else:
-                self.apart[n] += 1
+            for part in sums_of(term):
+                if isinstance(part, Joint):
+                    self.joint[len(part.outputs), n] += 1
+                else:
+                    self.apart[n] += 1
 
 
 def part_of_pool(subject: Subject, queries: np.ndarray, record: np.ndarray) -> Part:
