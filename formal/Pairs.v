@@ -327,11 +327,13 @@ Proof.
   pose proof (nonnegative_ok _ _ H2 (word_sum o x Hf)). nra.
 Qed.
 Definition low_leaf : Type := list low_term * listing.
+Definition counted_by (cs : list counter) (x : list nat) : bool := existsb (fun n => hit_by n x) cs.
+(** Listed sequences that no term counts are left out. *)
 Definition lower_leaf (gs : list (nat * vec)) (A : dfa) (l : low_leaf) : option Z :=
-  let ts := fst l in let L := map sequence (snd l) in let cov := covered_by [] ts in
-  if terms_fine [] ts && ascending L && harmless out A (filter (fun og => negb (existsb (Nat.eqb (fst og)) cov)) gs) then
+  let ts := fst l in let L0 := map sequence (snd l) in let cov := covered_by [] ts in
+  if terms_fine [] ts && ascending L0 && harmless out A (filter (fun og => negb (existsb (Nat.eqb (fst og)) cov)) gs) then
     match counters A ts with
-    | Some cs => if forallb (fun x => accepts A x && fits masks x && existsb (fun n => hit_by n x) cs && surely_right x) L then
+    | Some cs => let L := filter (counted_by cs) L0 in if forallb (fun x => accepts A x && fits masks x && surely_right x) L then
         let n := (zsum c_count cs - zsum (mass Ms) L)%Z in Some (match ts with _ :: _ :: _ => Z.min n (all_of Ms masks A) | _ => n end) else None
     | None => None end
   else None.
@@ -347,12 +349,12 @@ Lemma as_terms_hit ts : forall cs T, In T (as_terms ts cs) -> exists n, In n cs 
 Proof. induction ts as [|t ts IH]; intros [|n cs] T H; try destruct H as [<-|H]; try contradiction; [exists n; split; [left|]; reflexivity|]. destruct (IH cs T H) as (n' & H1 & H2). exists n'. split; [right; exact H1|exact H2]. Qed.
 Theorem lower_leaf_ok A l n : closed A = true -> lower_leaf gains A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB (real margin) out m x))) <= n)%Z.
 Proof.
-  intros HA. unfold lower_leaf. destruct l as [ts L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (cov := covered_by [] ts). destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
-  destruct (counters A ts) as [cs|] eqn:Ec; [|discriminate]. destruct (forallb _ L) eqn:EL; [|discriminate]. rewrite forallb_forall in EL. intros Hn.
+  intros HA. unfold lower_leaf. destruct l as [ts L1]. cbn [fst snd]. set (L0 := map sequence L1). clearbody L0. set (cov := covered_by [] ts). destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
+  destruct (counters A ts) as [cs|] eqn:Ec; [|discriminate]. set (L := filter (counted_by cs) L0). destruct (forallb _ L) eqn:EL; [|discriminate]. rewrite forallb_forall in EL. intros Hn.
   enough (Bound : (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB (real margin) out m x))) <= zsum c_count cs - zsum (mass Ms) L)%Z).
   { injection Hn as <-. destruct ts as [|t1 [|t2 ts]]; try exact Bound. apply Z.min_glb; [exact Bound|]. apply (all_of_ge v Ms masks HM Hlen Hv A (fun x => negb (winsb rA rB (real margin) out m x))). }
   replace (zsum c_count cs) with (zsum snd (map (fun n => (hit_by n, c_count n)) cs)) by (rewrite zsum_map; reflexivity).
-  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB (real margin) out m x))); [exact HM| | |apply ascending_NoDup, E2|].
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB (real margin) out m x))); [exact HM| | |apply NoDup_filter, ascending_NoDup, E2|].
   - intros h d Hin. apply in_map_iff in Hin. destruct Hin as (n1 & E & Hn1). injection E as <- <-. apply (counters_each A ts HA cs Ec n1 Hn1).
   - intros x _ HX HF. apply andb_prop in HX. destruct HX as [Ha Hf]. destruct (Hfit x Hf) as [Hq Hne].
     destruct (some_term_hits rA rB (real margin) (rA_pos N centre) out m x (as_terms ts cs) Hne) as (T & HT & Hh).
@@ -365,7 +367,7 @@ Proof.
         apply filter_In. split; [|cbn [fst]; rewrite Eo; reflexivity]. unfold gains. apply (in_map (fun o => (o, gain anywhere o))). apply filter_In. split; [apply in_seq; lia|]. destruct (Nat.eqb_spec o m); [contradiction|reflexivity].
     + intros W. apply winsb_spec in W. rewrite W in HF. discriminate.
     + destruct (as_terms_hit ts cs T HT) as (n1 & Hn1 & E). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|]. rewrite <- E. exact Hh.
-  - intros x Hx. specialize (EL x Hx). apply andb_prop in EL. destruct EL as [EL H4]. apply andb_prop in EL. destruct EL as [EL H3]. apply andb_prop in EL. destruct EL as [H1 H2].
+  - intros x Hx. specialize (EL x Hx). apply filter_In in Hx. destruct Hx as [_ H3]. apply andb_prop in EL. destruct EL as [EL H4]. apply andb_prop in EL. destruct EL as [H1 H2].
     split; [rewrite <- Hlen; apply fits_word; assumption|]. split; [rewrite H1, H2; reflexivity|]. split; [rewrite (surely_right_ok x H2 H4); reflexivity|].
     apply existsb_exists in H3. destruct H3 as (n1 & Hn1 & Hh). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|exact Hh].
 Qed.
@@ -392,29 +394,29 @@ Proof.
     replace (- (IZR n1 * c) * G q m o i t + - (IZR n2 * c) * G q m p i t)%R with (- (IZR n1 * (c * G q m o i t) + IZR n2 * (c * G q m p i t)))%R by ring.
     apply ct_neg. apply (zipm_at (fun j => ct j _)); [apply ct_nai|]. apply ct_add; apply scaled_ok, table_ok; assumption.
 Qed.
-Definition upto_leaf (A : dfa) (sp : option (spoiling * grid)) (L0 : listing) : option Z :=
-  let L := map sequence L0 in
+Definition upto_leaf (A : dfa) (sp : option (spoiling * grid)) (L1 : listing) : option Z :=
+  let L0 := map sequence L1 in
   let found := match sp with
     | None => Some (fun _ => true, all_of Ms masks A)
     | Some (s, g) => if spoil_fine s then match count_grid Ms masks true (spoil_table s) A g with Some n => Some (hit_by n, c_count n) | None => None end else None end in
   match found with
-  | Some (h, n) => if ascending L && forallb (fun x => accepts A x && fits masks x && h x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
+  | Some (h, n) => let L := filter h L0 in if ascending L0 && forallb (fun x => accepts A x && fits masks x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
   | None => None
   end.
-Lemma upto_leaf_ok A sp L0 n : closed A = true -> upto_leaf A sp L0 = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB (real margin) out m x)) <= n)%Z.
+Lemma upto_leaf_ok A sp L1 n : closed A = true -> upto_leaf A sp L1 = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB (real margin) out m x)) <= n)%Z.
 Proof.
-  intros HA. unfold upto_leaf. set (L := map sequence L0). clearbody L. set (found := match sp with Some _ => _ | None => _ end).
+  intros HA. unfold upto_leaf. set (L0 := map sequence L1). clearbody L0. set (found := match sp with Some _ => _ | None => _ end).
   assert (F : forall h d, found = Some (h, d) -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= d)%Z /\ forall x, fits masks x = true -> winsb rA rB (real margin) out m x = true -> h x = true).
   { unfold found. intros h d E. destruct sp as [[s g]|].
     - destruct (spoil_fine s) eqn:Es; [|discriminate]. destruct (count_grid Ms masks true (spoil_table s) A g) as [n1|] eqn:En; [|discriminate]. injection E as <- <-. split; [apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
       intros x Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct (spoil_ok s x Es Hf W) as (h & Hub & Hpos). apply (grid_hits Ms masks true _ A g n1 x h En Hf); [|exact Hpos]. rewrite Hk, Hq. exact Hub.
     - injection E as <- <-. split; [|reflexivity]. rewrite (all_of_is v Ms masks Hlen Hv). apply integral_le; [exact HM|]. intros x _. rewrite andb_true_r. lia. }
-  clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. destruct (ascending L && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
+  clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. set (L := filter h L0). destruct (ascending L0 && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
   assert (Ed : zsum snd [(h, d)] = d) by (unfold zsum; cbn [fold_right snd]; lia). rewrite <- Ed.
-  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB (real margin) out m)); [exact HM| | |apply ascending_NoDup, E1|].
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB (real margin) out m)); [exact HM| | |apply NoDup_filter, ascending_NoDup, E1|].
   - intros h' d' [E|[]]. injection E as <- <-. exact F1.
   - intros x _ HX W. apply andb_prop in HX. destruct HX as [Ha Hf]. exists h, d. split; [left; reflexivity|apply F2; assumption].
-  - intros x Hx. specialize (E2 x Hx). apply andb_prop in E2. destruct E2 as [E2 H4]. apply andb_prop in E2. destruct E2 as [E2 H3]. apply andb_prop in E2. destruct E2 as [H1 H2].
+  - intros x Hx. specialize (E2 x Hx). apply filter_In in Hx. destruct Hx as [_ H3]. apply andb_prop in E2. destruct E2 as [E2 H4]. apply andb_prop in E2. destruct E2 as [H1 H2].
     split; [rewrite <- Hlen; apply fits_word; assumption|]. split; [rewrite H1, H2; reflexivity|]. split; [apply surely_wrong_ok; assumption|]. exists h, d. split; [left; reflexivity|exact H3].
 Qed.
 (** Several spoilers: each has overlaps with all those before it. *)
