@@ -66,21 +66,32 @@ Lemma cdiv_ge x : (IZR x / 256 <= IZR (cdiv x 256))%R.
 Proof. unfold cdiv. pose proof (Z.mul_div_le (- x) 256 ltac:(lia)) as H. apply Rmult_le_reg_r with 256%R; [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra. rewrite <- mult_IZR. apply IZR_le. lia. Qed.
 Section Leaves.
 Variables (v : nat) (Ms : list (list Z)) (masks : list (list bool)).
-Record counter := { c_rows : list row; c_start : Z; c_count : Z }.
-Definition count_grid (strict : bool) (hs : mat) (A : dfa) (g : grid) : option counter :=
+(** The sums that have to reach zero, one or two of them, and what is counted. *)
+Record counter := { c_sums : list (list row * Z); c_count : Z }.
+Definition on_grid (strict : bool) (hs : mat) (g : grid) : option (list row * Z) :=
   let floors := repeat (depth g) (length masks - 1) ++ [(4 * depth g)%Z] in let start := (cdiv (isum (offsets g)) 256 - if strict then 1 else 0)%Z in
-  if (0 <? mantissa g)%Z && Nat.eqb (length (offsets g)) (length masks) && Nat.ltb 0 (length masks) then
-    let rows := grid_rows (inverse_step g) (isum floors) start masks hs (offsets g) floors in
-    match count_up A rows Ms start with Some n => Some {| c_rows := rows; c_start := start; c_count := n |} | None => None end
-  else None.
-Definition hit_by (c : counter) (x : list nat) : bool := reaches (c_rows c) (c_start c) x.
-Lemma grid_hits strict hs A g c x (h : nat -> nat -> R) : count_grid strict hs A g = Some c -> fits masks x = true ->
+  if (0 <? mantissa g)%Z && Nat.eqb (length (offsets g)) (length masks) && Nat.ltb 0 (length masks)
+  then Some (grid_rows (inverse_step g) (isum floors) start masks hs (offsets g) floors, start) else None.
+Definition count_grid (strict : bool) (hs : mat) (A : dfa) (g : grid) : option counter :=
+  match on_grid strict hs g with
+  | Some (rows, start) => match count_up A rows Ms start with Some n => Some {| c_sums := [(rows, start)]; c_count := n |} | None => None end
+  | None => None
+  end.
+(** Two sums at once, each on a grid of its own. *)
+Definition count_two (hs : mat) (g : grid) (hs' : mat) (g' : grid) (reach : Z) (A : dfa) : option counter :=
+  match on_grid false hs g, on_grid false hs' g' with
+  | Some (D, z), Some (E, y) => match count_both A D E Ms reach z y with Some n => Some {| c_sums := [(D, z); (E, y)]; c_count := n |} | None => None end
+  | _, _ => None
+  end.
+Definition reached (s : list row * Z) (x : list nat) : bool := reaches (fst s) (snd s) x.
+Definition hit_by (c : counter) (x : list nat) : bool := forallb (fun s => reached s x) (c_sums c).
+Lemma on_grid_hits strict hs g s x (h : nat -> nat -> R) : on_grid strict hs g = Some s -> fits masks x = true ->
   (forall i t, i < length masks -> (S i = length masks -> t = query x) -> ub (at2 hs i t) (h i t)) ->
-  (if strict then (0 < sumx h 0 x)%R else (0 <= sumx h 0 x)%R) -> hit_by c x = true.
+  (if strict then (0 < sumx h 0 x)%R else (0 <= sumx h 0 x)%R) -> reached s x = true.
 Proof.
-  unfold count_grid, hit_by. destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2]. apply Z.ltb_lt in E1. apply Nat.eqb_eq in E2. apply Nat.ltb_lt in E3.
+  unfold on_grid, reached. destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2]. apply Z.ltb_lt in E1. apply Nat.eqb_eq in E2. apply Nat.ltb_lt in E3.
   set (floors := repeat (depth g) (length masks - 1) ++ [(4 * depth g)%Z]). set (st := (_ - _)%Z). set (rs := grid_rows _ _ _ _ _ _ _).
-  destruct (count_up A rs Ms st) as [n0|]; [|discriminate]. injection 1 as <-. cbn [c_rows c_start]. intros Hx Hub Hs.
+  injection 1 as <-. cbn [fst snd]. intros Hx Hub Hs.
   assert (Lf : length floors = length masks) by (unfold floors; rewrite app_length, repeat_length; simpl; lia).
   destruct (grid_rows_along (inverse_step g) (isum floors) st masks hs (offsets g) floors x E2 Lf Hx) as (z & Hz). fold rs in Hz. unfold reaches. rewrite Hz. apply Z.leb_le.
   destruct (step_facts g E1) as [Ps _]. apply (lemma_G (step_of g) (isum floors) st Ps strict h rs (offsets g) floors x z); auto.
@@ -88,15 +99,29 @@ Proof.
     apply Hub; [exact Hj|exact Hl].
   - unfold st. rewrite minus_IZR. pose proof (cdiv_ge (isum (offsets g))). destruct strict; lra.
 Qed.
+Lemma grid_hits strict hs A g c x (h : nat -> nat -> R) : count_grid strict hs A g = Some c -> fits masks x = true ->
+  (forall i t, i < length masks -> (S i = length masks -> t = query x) -> ub (at2 hs i t) (h i t)) ->
+  (if strict then (0 < sumx h 0 x)%R else (0 <= sumx h 0 x)%R) -> hit_by c x = true.
+Proof.
+  unfold count_grid, hit_by. destruct (on_grid strict hs g) as [[rows start]|] eqn:E; [|discriminate]. destruct (count_up A rows Ms start) as [n|]; [|discriminate]. injection 1 as <-. cbn [c_sums forallb]. intros Hx Hub Hs.
+  rewrite (on_grid_hits strict hs g _ x h E Hx Hub Hs). reflexivity.
+Qed.
 Hypothesis HM : nonneg Ms = true.
 Lemma counter_ge strict hs A g c : closed A = true -> count_grid strict hs A g = Some c -> (integral v Ms (fun x => one (accepts A x && hit_by c x)) <= c_count c)%Z.
 Proof.
-  intros HA. unfold count_grid, hit_by. destruct (_ && _); [|discriminate]. set (st := (_ - _)%Z). set (rs := grid_rows _ _ _ _ _ _ _). clearbody st rs. destruct (count_up A rs Ms st) as [n|] eqn:E; [|discriminate].
-  injection 1 as <-. cbn [c_rows c_start c_count]. apply (count_up_ge A v HA _ Ms _ _ HM E).
+  intros HA. unfold count_grid, hit_by. destruct (on_grid strict hs g) as [[rows start]|]; [|discriminate]. destruct (count_up A rows Ms start) as [n|] eqn:E; [|discriminate].
+  injection 1 as <-. cbn [c_sums c_count forallb reached fst snd]. eapply Z.le_trans; [|apply (count_up_ge A v HA _ Ms _ _ HM E)]. apply Z.eq_le_incl, integral_same. intros x. unfold reached. cbn [fst snd]. rewrite andb_true_r. reflexivity.
 Qed.
+Lemma two_ge hs g hs' g' reach A c : closed A = true -> count_two hs g hs' g' reach A = Some c -> (integral v Ms (fun x => one (accepts A x && hit_by c x)) <= c_count c)%Z.
+Proof.
+  intros HA. unfold count_two, hit_by. destruct (on_grid false hs g) as [[D z]|]; [|discriminate]. destruct (on_grid false hs' g') as [[E y]|]; [|discriminate]. destruct (count_both A D E Ms reach z y) as [n|] eqn:En; [|discriminate].
+  injection 1 as <-. cbn [c_sums c_count forallb]. eapply Z.le_trans; [|apply (count_both_ge A v HA _ _ Ms _ _ _ _ HM En)]. apply Z.eq_le_incl, integral_same. intros x. unfold reached. cbn [fst snd]. rewrite andb_true_r. reflexivity.
+Qed.
+Lemma fitting A (h : list nat -> bool) n : (integral v Ms (fun x => one (accepts A x && h x)) <= n)%Z -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= n)%Z.
+Proof. intros H. eapply Z.le_trans; [|exact H]. apply integral_le; [exact HM|]. intros x _. destruct (accepts A x); destruct (fits masks x); destruct (h x); simpl; lia. Qed.
 Lemma counter_in strict hs A g c : closed A = true -> count_grid strict hs A g = Some c -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && hit_by c x)) <= c_count c)%Z.
 Proof.
-  intros HA Hc. eapply Z.le_trans; [|eapply counter_ge; eauto]. apply integral_le; [exact HM|]. intros x _. destruct (accepts A x); destruct (fits masks x); destruct (hit_by c x); simpl; lia.
+  intros HA Hc. apply fitting. eapply counter_ge; eauto.
 Qed.
 
 Hypothesis Hlen : length masks = length Ms.

@@ -1,4 +1,5 @@
-(** One label and one query: tables of each output, walks, joint and apart terms, spoilers (one, or two at once), and listed sequences. *)
+(** One label and one query: tables of each output, walks, joint and apart terms and two of them at once, spoilers (one, two at once, or
+    several with overlaps), and listed sequences. *)
 From Coq Require Import Floats Uint63.
 From Coq Require Import Reals Lra Lia List ZArith Bool Arith.
 From CompactProofs Require Import Words Automaton Count Threshold Grid Rule Model Statement Enclosure Harms Leaves Pools.
@@ -98,6 +99,7 @@ Proof.
 Qed.
 
 Inductive term := Joint (outputs : list (nat * Z)) | Apart (o less : nat) (n1 n2 : Z).
+Inductive low_term := Alone (t : term) (g : grid) | Both (t : term) (g : grid) (t' : term) (g' : grid) (reach : Z).
 (** Listed sequences are lists of primitive integers. *)
 Definition listing := list (list int).
 Definition sequence (l : list int) : list nat := map (fun t => Z.to_nat (to_Z t)) l.
@@ -233,51 +235,76 @@ Definition table_of (t : term) : mat :=
   | Apart o p n1 n2 => zipm (I.sub prec) (scaled n1 (table o)) (scaled n2 (table p))
   end.
 Definition is_output (o : nat) : bool := Nat.ltb o out && negb (Nat.eqb o m).
-Definition covers (t : term) : list nat := match t with Joint ws => map fst ws | Apart o _ _ _ => [o] end.
+Definition cover_of (t : term) : list (nat * list nat) := match t with Joint ws => map (fun ow => (fst ow, [])) ws | Apart o p _ _ => [(o, [p])] end.
+Definition low_cover (t : low_term) : list (nat * list nat) := match t with Alone t _ => cover_of t | Both t _ t' _ _ => common (cover_of t) (cover_of t') end.
+Definition covers (t : low_term) : list nat := map fst (low_cover t).
 Definition term_fine (cov : list nat) (t : term) : bool :=
   match t with
   | Joint ws => forallb (fun ow => is_output (fst ow) && (0 <? snd ow)%Z) ws
-  | Apart o p n1 n2 => is_output o && existsb (Nat.eqb p) cov && (0 <? n1)%Z && (0 <=? n2)%Z
+  | Apart o p n1 n2 => is_output o && existsb (Nat.eqb p) cov && (0 <=? n1)%Z && (0 <=? n2)%Z
   end.
-Fixpoint terms_fine (cov : list nat) (ts : list (term * grid)) : bool := match ts with [] => true | (t, _) :: ts' => term_fine cov t && terms_fine (covers t ++ cov) ts' end.
-Fixpoint covered_by (cov : list nat) (ts : list (term * grid)) : list nat := match ts with [] => cov | (t, _) :: ts' => covered_by (covers t ++ cov) ts' end.
-Fixpoint counters (A : dfa) (ts : list (term * grid)) : option (list counter) :=
+Definition low_fine (cov : list nat) (t : low_term) : bool := match t with Alone t _ => term_fine cov t | Both t _ t' _ _ => term_fine cov t && term_fine cov t' end.
+Fixpoint terms_fine (cov : list nat) (ts : list low_term) : bool := match ts with [] => true | t :: ts' => low_fine cov t && terms_fine (covers t ++ cov) ts' end.
+Fixpoint covered_by (cov : list nat) (ts : list low_term) : list nat := match ts with [] => cov | t :: ts' => covered_by (covers t ++ cov) ts' end.
+Definition counter_of (A : dfa) (t : low_term) : option counter :=
+  match t with Alone t g => count_grid Ms masks false (table_of t) A g | Both t g t' g' reach => count_two Ms masks (table_of t) g (table_of t') g' reach A end.
+Fixpoint counters (A : dfa) (ts : list low_term) : option (list counter) :=
   match ts with
   | [] => Some []
-  | (t, g) :: ts' => match count_grid Ms masks false (table_of t) A g, counters A ts' with Some n, Some l => Some (n :: l) | _, _ => None end
+  | t :: ts' => match counter_of A t, counters A ts' with Some n, Some l => Some (n :: l) | _, _ => None end
   end.
-Definition cover_of (t : term) : list (nat * option nat) := match t with Joint ws => map (fun ow => (fst ow, None)) ws | Apart o p _ _ => [(o, Some p)] end.
-Fixpoint as_terms (ts : list (term * grid)) (cs : list counter) : list Rule.term :=
-  match ts, cs with (t, _) :: ts', n :: cs' => {| cover := cover_of t; hit := hit_by n |} :: as_terms ts' cs' | _, _ => [] end.
-Lemma covers_is t : map fst (cover_of t) = covers t.
-Proof. destruct t; cbn [cover_of covers]; [rewrite map_map; reflexivity|reflexivity]. Qed.
+Fixpoint as_terms (ts : list low_term) (cs : list counter) : list Rule.term :=
+  match ts, cs with t :: ts', n :: cs' => {| cover := low_cover t; hit := hit_by n |} :: as_terms ts' cs' | _, _ => [] end.
+Lemma cover_earlier cov t : term_fine cov t = true -> forall o ps p, In (o, ps) (cover_of t) -> In p ps -> In p cov.
+Proof.
+  intros H1 o ps p Hin Hp. destruct t as [ws|o' p' n1 n2]; cbn [cover_of] in Hin.
+  - apply in_map_iff in Hin. destruct Hin as (ow & E & _). injection E as _ <-. destruct Hp.
+  - destruct Hin as [E|[]]. injection E as _ <-. destruct Hp as [<-|[]]. cbn [term_fine] in H1. apply andb_prop in H1. destruct H1 as [H1 _]. apply andb_prop in H1. destruct H1 as [H1 _]. apply andb_prop in H1. destruct H1 as [_ H1].
+    apply existsb_exists in H1. destruct H1 as (u & Hu & E). apply Nat.eqb_eq in E. subst; exact Hu.
+Qed.
 Lemma as_terms_earlier ts : forall cov cs, terms_fine cov ts = true -> earlier cov (as_terms ts cs).
 Proof.
-  induction ts as [|[t g] ts IH]; intros cov [|n cs] H; try exact I. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2]. cbn [as_terms earlier cover]. rewrite covers_is. split; [|apply IH, H2].
-  intros o p Hin. destruct t as [ws|o' p' n1 n2]; cbn [cover_of] in Hin.
-  - apply in_map_iff in Hin. destruct Hin as (ow & E & _). discriminate.
-  - destruct Hin as [E|[]]. injection E as -> ->. cbn [term_fine] in H1. apply andb_prop in H1. destruct H1 as [H1 _]. apply andb_prop in H1. destruct H1 as [H1 _]. apply andb_prop in H1. destruct H1 as [_ H1].
-    apply existsb_exists in H1. destruct H1 as (u & Hu & E). apply Nat.eqb_eq in E. subst; exact Hu.
+  induction ts as [|t ts IH]; intros cov [|n cs] H; try exact I. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2]. cbn [as_terms earlier cover]. split; [|apply IH, H2].
+  intros o ps p Hin Hp. destruct t as [t g|t g t' g' reach]; cbn [low_cover low_fine] in *; [apply (cover_earlier cov t H1 o ps p Hin Hp)|].
+  apply andb_prop in H1. destruct H1 as [H1 H1']. apply common_in in Hin. destruct Hin as (ps1 & ps2 & C1 & C2 & ->). apply in_app_or in Hp. destruct Hp as [Hp|Hp]; [apply (cover_earlier cov t H1 o ps1 p C1 Hp)|apply (cover_earlier cov t' H1' o ps2 p C2 Hp)].
 Qed.
 Lemma as_terms_covered A ts : forall cov cs, counters A ts = Some cs -> covered cov (as_terms ts cs) = covered_by cov ts.
 Proof.
-  induction ts as [|[t g] ts IH]; intros cov cs H; cbn [counters] in H; [injection H as <-; reflexivity|]. destruct (count_grid _ _ _ _ _ _) as [n|]; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection H as <-.
-  cbn [as_terms covered covered_by cover]. rewrite covers_is. apply IH. reflexivity.
+  induction ts as [|t ts IH]; intros cov cs H; cbn [counters] in H; [injection H as <-; reflexivity|]. destruct (counter_of A t) as [n|]; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection H as <-.
+  cbn [as_terms covered covered_by cover]. apply IH. reflexivity.
+Qed.
+Lemma term_sound cov t g s x : fits masks x = true -> term_fine cov t = true -> on_grid masks false (table_of t) g = Some s -> sound rA rB (real margin) m x {| cover := cover_of t; hit := reached s |}.
+Proof.
+  intros Hf H1 En. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). intros o ps Hin Ho Hp. cbn [cover hit] in *. destruct t as [ws|o' p' n1 n2]; cbn [cover_of term_fine] in *.
+  - apply in_map_iff in Hin. destruct Hin as ([o1 w] & E & Hin). injection E as -> _. rewrite forallb_forall in H1. specialize (H1 _ Hin). cbn [fst snd] in *. apply andb_prop in H1. destruct H1 as [_ Hw]. apply Z.ltb_lt in Hw.
+    assert (Pw : (0 < IZR w * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hw|exact Pc]).
+    apply (on_grid_hits masks false _ g s x (fun i t => (IZR w * c) * G (query x) m o i t)%R En Hf); [|apply (joint rA rB (real margin) x m o _ Pw Ho)].
+    rewrite Hk, Hq. intros i t Hi Hl. apply (most_ub _ (scaled w (table o))); [apply (in_map (fun ow => scaled (snd ow) (table (fst ow))) ws (o, w) Hin)|]. apply ub_ct. rewrite Rmult_assoc. apply scaled_ok, table_ok; assumption.
+  - destruct Hin as [E|[]]. injection E as <- <-. specialize (Hp p' (or_introl eq_refl)). apply andb_prop in H1. destruct H1 as [H1 Hn2]. apply andb_prop in H1. destruct H1 as [_ Hn1]. apply Z.leb_le in Hn1, Hn2.
+    assert (P1 : (0 <= IZR n1 * c)%R) by (apply Rmult_le_pos; [apply IZR_le, Hn1|lra]). assert (P2 : (0 <= IZR n2 * c)%R) by (apply Rmult_le_pos; [apply IZR_le, Hn2|lra]).
+    apply (on_grid_hits masks false _ g s x (fun i t => (IZR n1 * c) * G (query x) m o' i t + - (IZR n2 * c) * G (query x) m p' i t)%R En Hf); [|apply (apart rA rB (real margin) x m o' p' _ _ P1 P2 Ho Hp)].
+    rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. cbn [table_of]. apply (zipm_at (fun j => ct j _)); [apply ct_nai|].
+    replace (IZR n1 * c * G q m o' i t + - (IZR n2 * c) * G q m p' i t)%R with (IZR n1 * (c * G q m o' i t) - IZR n2 * (c * G q m p' i t))%R by ring. apply ct_sub; apply scaled_ok, table_ok; assumption.
+Qed.
+Lemma grid_sums strict hs A g n : count_grid Ms masks strict hs A g = Some n -> exists s, on_grid masks strict hs g = Some s /\ c_sums n = [s].
+Proof. unfold count_grid. destruct (on_grid masks strict hs g) as [[rows start]|]; [|discriminate]. destruct (count_up _ _ _ _); [|discriminate]. injection 1 as <-. eexists. split; reflexivity. Qed.
+Lemma two_sums hs g hs' g' reach A n : count_two Ms masks hs g hs' g' reach A = Some n -> exists s s', on_grid masks false hs g = Some s /\ on_grid masks false hs' g' = Some s' /\ c_sums n = [s; s'].
+Proof.
+  unfold count_two. destruct (on_grid masks false hs g) as [[D z]|]; [|discriminate]. destruct (on_grid masks false hs' g') as [[E y]|]; [|discriminate]. destruct (count_both _ _ _ _ _ _ _); [|discriminate].
+  injection 1 as <-. do 2 eexists. repeat split; reflexivity.
+Qed.
+Lemma counter_sound A cov t n x : fits masks x = true -> low_fine cov t = true -> counter_of A t = Some n -> sound rA rB (real margin) m x {| cover := low_cover t; hit := hit_by n |}.
+Proof.
+  intros Hf H1 Hn o ps Hin Ho Hp. cbn [cover hit] in *. unfold hit_by. destruct t as [t g|t g t' g' reach]; cbn [low_cover low_fine counter_of] in *.
+  - destruct (grid_sums _ _ _ _ _ Hn) as (s & Es & ->). cbn [forallb]. rewrite andb_true_r. apply (term_sound cov t g s x Hf H1 Es o ps Hin Ho Hp).
+  - apply andb_prop in H1. destruct H1 as [H1 H1']. destruct (two_sums _ _ _ _ _ _ _ Hn) as (s & s' & Es & Es' & ->). cbn [forallb]. rewrite andb_true_r.
+    apply (both_sound rA rB (real margin) m x _ _ (term_sound cov t g s x Hf H1 Es) (term_sound cov t' g' s' x Hf H1' Es') o ps Hin Ho Hp).
 Qed.
 Lemma as_terms_sound A x : fits masks x = true -> forall ts cov cs, terms_fine cov ts = true -> counters A ts = Some cs -> forall T, In T (as_terms ts cs) -> sound rA rB (real margin) m x T.
 Proof.
-  intros Hf. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). induction ts as [|[t g] ts IH]; intros cov cs H Hc T HT; cbn [counters] in Hc; [injection Hc as <-; destruct HT|].
-  destruct (count_grid Ms masks false (table_of t) A g) as [n|] eqn:En; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection Hc as <-. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2].
-  cbn [as_terms] in HT. destruct HT as [<-|HT]; [|apply (IH _ l H2 eq_refl T HT)]. intros o p Hin Ho Hp. cbn [cover hit] in *. destruct t as [ws|o' p' n1 n2]; cbn [cover_of term_fine] in *.
-  - apply in_map_iff in Hin. destruct Hin as ([o1 w] & E & Hin). injection E as -> _. rewrite forallb_forall in H1. specialize (H1 _ Hin). cbn [fst snd] in *. apply andb_prop in H1. destruct H1 as [_ Hw]. apply Z.ltb_lt in Hw.
-    assert (Pw : (0 < IZR w * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hw|exact Pc]).
-    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR w * c) * G (query x) m o i t)%R En Hf); [|apply (joint rA rB (real margin) x m o _ Pw Ho)].
-    rewrite Hk, Hq. intros i t Hi Hl. apply (most_ub _ (scaled w (table o))); [apply (in_map (fun ow => scaled (snd ow) (table (fst ow))) ws (o, w) Hin)|]. apply ub_ct. rewrite Rmult_assoc. apply scaled_ok, table_ok; assumption.
-  - destruct Hin as [E|[]]. injection E as <- <-. apply andb_prop in H1. destruct H1 as [H1 Hn2]. apply andb_prop in H1. destruct H1 as [_ Hn1]. apply Z.ltb_lt in Hn1. apply Z.leb_le in Hn2.
-    assert (P1 : (0 < IZR n1 * c)%R) by (apply Rmult_lt_0_compat; [apply IZR_lt, Hn1|exact Pc]). assert (P2 : (0 <= IZR n2 * c)%R) by (apply Rmult_le_pos; [apply IZR_le, Hn2|lra]).
-    apply (grid_hits Ms masks false _ A g n x (fun i t => (IZR n1 * c) * G (query x) m o' i t + - (IZR n2 * c) * G (query x) m p' i t)%R En Hf); [|apply (apart rA rB (real margin) x m o' p' _ _ P1 P2 Ho Hp)].
-    rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. cbn [table_of]. apply (zipm_at (fun j => ct j _)); [apply ct_nai|].
-    replace (IZR n1 * c * G q m o' i t + - (IZR n2 * c) * G q m p' i t)%R with (IZR n1 * (c * G q m o' i t) - IZR n2 * (c * G q m p' i t))%R by ring. apply ct_sub; apply scaled_ok, table_ok; assumption.
+  intros Hf. induction ts as [|t ts IH]; intros cov cs H Hc T HT; cbn [counters] in Hc; [injection Hc as <-; destruct HT|].
+  destruct (counter_of A t) as [n|] eqn:En; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate]. injection Hc as <-. cbn [terms_fine] in H. apply andb_prop in H. destruct H as [H1 H2].
+  cbn [as_terms] in HT. destruct HT as [<-|HT]; [|apply (IH _ l H2 eq_refl T HT)]. apply (counter_sound A cov t n x Hf H1 En).
 Qed.
 
 (** ** Leaves below *)
@@ -299,12 +326,14 @@ Proof.
   unfold surely_wrong in H. apply existsb_exists in H. destruct H as (o & Ho & H). apply in_seq in Ho. apply andb_prop in H. destruct H as [H1 H2]. destruct (Nat.eqb_spec o m) as [|Hom]; [discriminate|]. specialize (E o ltac:(lia) Hom).
   pose proof (nonnegative_ok _ _ H2 (word_sum o x Hf)). nra.
 Qed.
-Definition low_leaf : Type := list (term * grid) * listing.
+Definition low_leaf : Type := list low_term * listing.
+Definition counted_by (cs : list counter) (x : list nat) : bool := existsb (fun n => hit_by n x) cs.
+(** Listed sequences that no term counts are left out. *)
 Definition lower_leaf (gs : list (nat * vec)) (A : dfa) (l : low_leaf) : option Z :=
-  let ts := fst l in let L := map sequence (snd l) in let cov := covered_by [] ts in
-  if terms_fine [] ts && ascending L && harmless out A (filter (fun og => negb (existsb (Nat.eqb (fst og)) cov)) gs) then
+  let ts := fst l in let L0 := map sequence (snd l) in let cov := covered_by [] ts in
+  if terms_fine [] ts && ascending L0 && harmless out A (filter (fun og => negb (existsb (Nat.eqb (fst og)) cov)) gs) then
     match counters A ts with
-    | Some cs => if forallb (fun x => accepts A x && fits masks x && existsb (fun n => hit_by n x) cs && surely_right x) L then
+    | Some cs => let L := filter (counted_by cs) L0 in if forallb (fun x => accepts A x && fits masks x && surely_right x) L then
         let n := (zsum c_count cs - zsum (mass Ms) L)%Z in Some (match ts with _ :: _ :: _ => Z.min n (all_of Ms masks A) | _ => n end) else None
     | None => None end
   else None.
@@ -313,19 +342,19 @@ Hypothesis Hlen : length masks = length Ms.
 Hypothesis Hv : forallb (fun b => Nat.leb (length b) v) masks = true.
 Lemma counters_each A ts : closed A = true -> forall cs, counters A ts = Some cs -> forall n, In n cs -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && hit_by n x)) <= c_count n)%Z.
 Proof.
-  intros HA. induction ts as [|[t g] ts IH]; intros cs H n Hn; cbn [counters] in H; [injection H as <-; destruct Hn|]. destruct (count_grid Ms masks false (table_of t) A g) as [n0|] eqn:E; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate].
-  injection H as <-. destruct Hn as [<-|Hn]; [apply (counter_in v Ms masks HM _ _ _ _ _ HA E)|apply (IH l eq_refl n Hn)].
+  intros HA. induction ts as [|t ts IH]; intros cs H n Hn; cbn [counters] in H; [injection H as <-; destruct Hn|]. destruct (counter_of A t) as [n0|] eqn:E; [|discriminate]. destruct (counters A ts) as [l|]; [|discriminate].
+  injection H as <-. destruct Hn as [<-|Hn]; [|apply (IH l eq_refl n Hn)]. destruct t as [t g|t g t' g' reach]; cbn [counter_of] in E; [apply (counter_in v Ms masks HM _ _ _ _ _ HA E)|apply fitting; [exact HM|]; apply (two_ge v Ms masks HM _ _ _ _ _ _ _ HA E)].
 Qed.
 Lemma as_terms_hit ts : forall cs T, In T (as_terms ts cs) -> exists n, In n cs /\ hit T = hit_by n.
-Proof. induction ts as [|[t g] ts IH]; intros [|n cs] T H; try destruct H as [<-|H]; try contradiction; [exists n; split; [left|]; reflexivity|]. destruct (IH cs T H) as (n' & H1 & H2). exists n'. split; [right; exact H1|exact H2]. Qed.
+Proof. induction ts as [|t ts IH]; intros [|n cs] T H; try destruct H as [<-|H]; try contradiction; [exists n; split; [left|]; reflexivity|]. destruct (IH cs T H) as (n' & H1 & H2). exists n'. split; [right; exact H1|exact H2]. Qed.
 Theorem lower_leaf_ok A l n : closed A = true -> lower_leaf gains A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB (real margin) out m x))) <= n)%Z.
 Proof.
-  intros HA. unfold lower_leaf. destruct l as [ts L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (cov := covered_by [] ts). destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
-  destruct (counters A ts) as [cs|] eqn:Ec; [|discriminate]. destruct (forallb _ L) eqn:EL; [|discriminate]. rewrite forallb_forall in EL. intros Hn.
+  intros HA. unfold lower_leaf. destruct l as [ts L1]. cbn [fst snd]. set (L0 := map sequence L1). clearbody L0. set (cov := covered_by [] ts). destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
+  destruct (counters A ts) as [cs|] eqn:Ec; [|discriminate]. set (L := filter (counted_by cs) L0). destruct (forallb _ L) eqn:EL; [|discriminate]. rewrite forallb_forall in EL. intros Hn.
   enough (Bound : (integral v Ms (fun x => one ((accepts A x && fits masks x) && negb (winsb rA rB (real margin) out m x))) <= zsum c_count cs - zsum (mass Ms) L)%Z).
   { injection Hn as <-. destruct ts as [|t1 [|t2 ts]]; try exact Bound. apply Z.min_glb; [exact Bound|]. apply (all_of_ge v Ms masks HM Hlen Hv A (fun x => negb (winsb rA rB (real margin) out m x))). }
   replace (zsum c_count cs) with (zsum snd (map (fun n => (hit_by n, c_count n)) cs)) by (rewrite zsum_map; reflexivity).
-  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB (real margin) out m x))); [exact HM| | |apply ascending_NoDup, E2|].
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (fun x => negb (winsb rA rB (real margin) out m x))); [exact HM| | |apply NoDup_filter, ascending_NoDup, E2|].
   - intros h d Hin. apply in_map_iff in Hin. destruct Hin as (n1 & E & Hn1). injection E as <- <-. apply (counters_each A ts HA cs Ec n1 Hn1).
   - intros x _ HX HF. apply andb_prop in HX. destruct HX as [Ha Hf]. destruct (Hfit x Hf) as [Hq Hne].
     destruct (some_term_hits rA rB (real margin) (rA_pos N centre) out m x (as_terms ts cs) Hne) as (T & HT & Hh).
@@ -338,14 +367,16 @@ Proof.
         apply filter_In. split; [|cbn [fst]; rewrite Eo; reflexivity]. unfold gains. apply (in_map (fun o => (o, gain anywhere o))). apply filter_In. split; [apply in_seq; lia|]. destruct (Nat.eqb_spec o m); [contradiction|reflexivity].
     + intros W. apply winsb_spec in W. rewrite W in HF. discriminate.
     + destruct (as_terms_hit ts cs T HT) as (n1 & Hn1 & E). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|]. rewrite <- E. exact Hh.
-  - intros x Hx. specialize (EL x Hx). apply andb_prop in EL. destruct EL as [EL H4]. apply andb_prop in EL. destruct EL as [EL H3]. apply andb_prop in EL. destruct EL as [H1 H2].
+  - intros x Hx. specialize (EL x Hx). apply filter_In in Hx. destruct Hx as [_ H3]. apply andb_prop in EL. destruct EL as [EL H4]. apply andb_prop in EL. destruct EL as [H1 H2].
     split; [rewrite <- Hlen; apply fits_word; assumption|]. split; [rewrite H1, H2; reflexivity|]. split; [rewrite (surely_right_ok x H2 H4); reflexivity|].
     apply existsb_exists in H3. destruct H3 as (n1 & Hn1 & Hh). exists (hit_by n1), (c_count n1). split; [apply (in_map (fun n => (hit_by n, c_count n)) cs n1 Hn1)|exact Hh].
 Qed.
 
-(** ** Leaves above: a spoiler, two at once, or none *)
+(** ** Leaves above: a spoiler, two at once, none, or several with overlaps *)
 Inductive spoiling := One (o : nat) | Two (o p : nat) (n1 n2 : Z).
-Definition up_leaf : Type := option (spoiling * grid) * listing.
+(** What a spoiler spoils and one of some other outputs too. *)
+Record overlap := { own_weight : Z; own_grid : grid; others : list (nat * Z); others_grid : grid; within : Z }.
+Inductive up_leaf := Upto (s : option (spoiling * grid)) (L : listing) | Several (l : list (nat * grid * list overlap)).
 Definition spoil_fine (s : spoiling) : bool := match s with One o => is_output o | Two o p n1 n2 => is_output o && is_output p && (0 <? n1)%Z && (0 <? n2)%Z end.
 Definition spoil_table (s : spoiling) : mat := mapm I.neg (match s with One o => table o | Two o p n1 n2 => zipm (I.add prec) (scaled n1 (table o)) (scaled n2 (table p)) end).
 Lemma is_output_ok o : is_output o = true -> o < out /\ o <> m.
@@ -363,30 +394,96 @@ Proof.
     replace (- (IZR n1 * c) * G q m o i t + - (IZR n2 * c) * G q m p i t)%R with (- (IZR n1 * (c * G q m o i t) + IZR n2 * (c * G q m p i t)))%R by ring.
     apply ct_neg. apply (zipm_at (fun j => ct j _)); [apply ct_nai|]. apply ct_add; apply scaled_ok, table_ok; assumption.
 Qed.
-Definition upper_leaf (A : dfa) (l : up_leaf) : option Z :=
-  let L := map sequence (snd l) in
-  let found := match fst l with
+Definition upto_leaf (A : dfa) (sp : option (spoiling * grid)) (L1 : listing) : option Z :=
+  let L0 := map sequence L1 in
+  let found := match sp with
     | None => Some (fun _ => true, all_of Ms masks A)
     | Some (s, g) => if spoil_fine s then match count_grid Ms masks true (spoil_table s) A g with Some n => Some (hit_by n, c_count n) | None => None end else None end in
   match found with
-  | Some (h, n) => if ascending L && forallb (fun x => accepts A x && fits masks x && h x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
+  | Some (h, n) => let L := filter h L0 in if ascending L0 && forallb (fun x => accepts A x && fits masks x && surely_wrong x) L then Some (n - zsum (mass Ms) L)%Z else None
   | None => None
   end.
-Theorem upper_leaf_ok A l n : closed A = true -> upper_leaf A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB (real margin) out m x)) <= n)%Z.
+Lemma upto_leaf_ok A sp L1 n : closed A = true -> upto_leaf A sp L1 = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB (real margin) out m x)) <= n)%Z.
 Proof.
-  intros HA. unfold upper_leaf. destruct l as [sp L0]. cbn [fst snd]. set (L := map sequence L0). clearbody L. set (found := match sp with Some _ => _ | None => _ end).
+  intros HA. unfold upto_leaf. set (L0 := map sequence L1). clearbody L0. set (found := match sp with Some _ => _ | None => _ end).
   assert (F : forall h d, found = Some (h, d) -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= d)%Z /\ forall x, fits masks x = true -> winsb rA rB (real margin) out m x = true -> h x = true).
   { unfold found. intros h d E. destruct sp as [[s g]|].
     - destruct (spoil_fine s) eqn:Es; [|discriminate]. destruct (count_grid Ms masks true (spoil_table s) A g) as [n1|] eqn:En; [|discriminate]. injection E as <- <-. split; [apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
       intros x Hf W. destruct (Hfit x Hf) as [Hq Hne]. destruct (spoil_ok s x Es Hf W) as (h & Hub & Hpos). apply (grid_hits Ms masks true _ A g n1 x h En Hf); [|exact Hpos]. rewrite Hk, Hq. exact Hub.
     - injection E as <- <-. split; [|reflexivity]. rewrite (all_of_is v Ms masks Hlen Hv). apply integral_le; [exact HM|]. intros x _. rewrite andb_true_r. lia. }
-  clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. destruct (ascending L && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
+  clearbody found. destruct found as [[h d]|]; [|discriminate]. destruct (F h d eq_refl) as [F1 F2]. set (L := filter h L0). destruct (ascending L0 && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2]. rewrite forallb_forall in E2. injection 1 as <-.
   assert (Ed : zsum snd [(h, d)] = d) by (unfold zsum; cbn [fold_right snd]; lia). rewrite <- Ed.
-  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB (real margin) out m)); [exact HM| | |apply ascending_NoDup, E1|].
+  apply (leaf_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB (real margin) out m)); [exact HM| | |apply NoDup_filter, ascending_NoDup, E1|].
   - intros h' d' [E|[]]. injection E as <- <-. exact F1.
   - intros x _ HX W. apply andb_prop in HX. destruct HX as [Ha Hf]. exists h, d. split; [left; reflexivity|apply F2; assumption].
-  - intros x Hx. specialize (E2 x Hx). apply andb_prop in E2. destruct E2 as [E2 H4]. apply andb_prop in E2. destruct E2 as [E2 H3]. apply andb_prop in E2. destruct E2 as [H1 H2].
+  - intros x Hx. specialize (E2 x Hx). apply filter_In in Hx. destruct Hx as [_ H3]. apply andb_prop in E2. destruct E2 as [E2 H4]. apply andb_prop in E2. destruct E2 as [H1 H2].
     split; [rewrite <- Hlen; apply fits_word; assumption|]. split; [rewrite H1, H2; reflexivity|]. split; [apply surely_wrong_ok; assumption|]. exists h, d. split; [left; reflexivity|exact H3].
+Qed.
+(** Several spoilers: each has overlaps with all those before it. *)
+Fixpoint overlaps_of (A : dfa) (o : nat) (l : list overlap) : option (list (list nat * ((list nat -> bool) * Z))) :=
+  match l with
+  | [] => Some []
+  | v :: l' => if (0 <? own_weight v)%Z && term_fine [] (Joint (others v)) then
+      match count_two Ms masks (table_of (Joint [(o, own_weight v)])) (own_grid v) (table_of (Joint (others v))) (others_grid v) (within v) A, overlaps_of A o l' with
+      | Some n, Some r => Some ((map fst (others v), (hit_by n, c_count n)) :: r) | _, _ => None end
+    else None
+  end.
+Fixpoint spoilers_of (A : dfa) (before : list nat) (l : list (nat * grid * list overlap)) : option (list spoiled) :=
+  match l with
+  | [] => Some []
+  | (o, g, ov) :: l' => if is_output o && forallb (fun p => existsb (fun v => existsb (Nat.eqb p) (map fst (others v))) ov) before then
+      match count_grid Ms masks true (spoil_table (One o)) A g, overlaps_of A o ov, spoilers_of A (o :: before) l' with
+      | Some n, Some r, Some rest => Some ({| s_output := o; s_hit := (hit_by n, c_count n); s_overlaps := r |} :: rest) | _, _, _ => None end
+    else None
+  end.
+Definition upper_leaf (A : dfa) (l : up_leaf) : option Z :=
+  match l with
+  | Upto sp L => upto_leaf A sp L
+  | Several l => match spoilers_of A [] l with
+    | Some U => let whole := all_of Ms masks A in Some (Z.min whole (zsum snd (flat_map s_hits U) - (Z.of_nat (length U) - 1) * whole)) | None => None end
+  end.
+Definition spoilsb (o : nat) (x : list nat) : bool := if Rle_dec 0 (Sum x m o) then true else false.
+Lemma overlaps_each A o (Ho : is_output o = true) l : forall r, overlaps_of A o l = Some r -> forall e, In e r ->
+  (closed A = true -> integral v Ms (fun x => one ((accepts A x && fits masks x) && fst (snd e) x)) <= snd (snd e))%Z /\
+  forall x p, fits masks x = true -> In p (fst e) -> spoilsb o x = true -> spoilsb p x = true -> fst (snd e) x = true.
+Proof.
+  induction l as [|ov l IH]; intros r H e He; cbn [overlaps_of] in H; [injection H as <-; destruct He|]. destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2].
+  destruct (count_two _ _ _ _ _ _ _ _) as [n|] eqn:En; [|discriminate]. destruct (overlaps_of A o l) as [r'|]; [|discriminate]. injection H as <-. destruct He as [<-|He]; [|apply (IH r' eq_refl e He)]. cbn [fst snd]. split.
+  - intros HA. apply fitting; [exact HM|]. apply (two_ge v Ms masks HM _ _ _ _ _ _ _ HA En).
+  - intros x p Hf Hp So Sp. unfold spoilsb in So, Sp. destruct (Rle_dec 0 (Sum x m o)) as [Ro|]; [|discriminate]. destruct (Rle_dec 0 (Sum x m p)) as [Rp|]; [|discriminate].
+    destruct (two_sums _ _ _ _ _ _ _ En) as (s & s' & Es & Es' & Ec). unfold hit_by. rewrite Ec. cbn [forallb]. rewrite andb_true_r. apply andb_true_intro. split.
+    + apply (term_sound [] (Joint [(o, own_weight ov)]) (own_grid ov) s x Hf) with (o := o) (ps := []); [|exact Es|left; reflexivity|exact Ro|intros p' []]. cbn [term_fine forallb fst snd]. rewrite Ho, E1. reflexivity.
+    + apply in_map_iff in Hp. destruct Hp as (ow & <- & Hp). apply (term_sound [] (Joint (others ov)) (others_grid ov) s' x Hf E2 Es' (fst ow) []); [|exact Rp|intros p' []]. apply (in_map (fun ow => (fst ow, [])) _ ow Hp).
+Qed.
+Lemma spoilers_each A l : forall before U, spoilers_of A before l = Some U -> overlapping before U /\ forall s, In s U -> is_output (s_output s) = true /\
+  (closed A = true -> forall h n, In (h, n) (s_hits s) -> integral v Ms (fun x => one ((accepts A x && fits masks x) && h x)) <= n)%Z /\ forall x, fits masks x = true -> spoiled_sound spoilsb x s.
+Proof.
+  induction l as [|[[o g] ov] l IH]; intros before U H; cbn [spoilers_of] in H; [injection H as <-; split; [exact I|intros s []]|]. destruct (_ && _) eqn:E; [|discriminate]. apply andb_prop in E. destruct E as [E1 E2].
+  destruct (count_grid _ _ _ _ _ _) as [n|] eqn:En; [|discriminate]. destruct (overlaps_of A o ov) as [r|] eqn:Er; [|discriminate]. destruct (spoilers_of A (o :: before) l) as [rest'|] eqn:El; [|discriminate]. injection H as <-.
+  destruct (IH _ _ El) as [I1 I2]. split.
+  - split; [|exact I1]. cbn [s_overlaps]. intros p Hp. rewrite forallb_forall in E2. specialize (E2 p Hp). clear -E2 Er. revert r Er. induction ov as [|u ov IHv]; intros r Er; [discriminate|]. cbn [overlaps_of existsb] in *.
+    destruct (_ && _); [|discriminate]. destruct (count_two _ _ _ _ _ _ _ _) as [n|]; [|discriminate]. destruct (overlaps_of A o ov) as [r'|]; [|discriminate]. injection Er as <-. destruct (existsb (Nat.eqb p) (map fst (others u))) eqn:Ep.
+    + eexists. split; [left; reflexivity|]. cbn [fst]. apply existsb_exists in Ep. destruct Ep as (p' & Hp' & Ep). apply Nat.eqb_eq in Ep. subst; exact Hp'.
+    + destruct (IHv E2 r' eq_refl) as (e & He & Hpe). exists e. split; [right; exact He|exact Hpe].
+  - intros s [<-|Hs]; [|apply I2, Hs]. cbn [s_output]. split; [exact E1|]. split.
+    + intros HA h d Hin. unfold s_hits in Hin. cbn [s_hit s_overlaps] in Hin. destruct Hin as [E|Hin]; [injection E as <- <-; apply (counter_in v Ms masks HM _ _ _ _ _ HA En)|].
+      apply in_map_iff in Hin. destruct Hin as (e & Ee & Hin). destruct (overlaps_each A o E1 ov r Er e Hin) as [O1 _]. specialize (O1 HA). rewrite Ee in O1. exact O1.
+    + intros x Hf. destruct (Hfit x Hf) as [Hq Hne]. destruct HP as (Pc & _). split; cbn [s_output s_hit s_overlaps fst].
+      * intros Hs. unfold spoilsb in Hs. destruct (Rle_dec 0 (Sum x m o)) as [|Hn]; [discriminate|]. apply Rnot_le_lt in Hn.
+        apply (grid_hits Ms masks true _ A g n x (fun i t => c * - G (query x) m o i t)%R En Hf).
+        -- rewrite Hk, Hq. intros i t Hi Hl. apply ub_ct. cbn [spoil_table]. apply (mapm_at (fun j => ct j _)); [apply ct_nai|]. replace (c * - G q m o i t)%R with (- (c * G q m o i t))%R by ring. apply ct_neg, table_ok; assumption.
+        -- replace (sumx (fun i t => c * - G (query x) m o i t)%R 0 x) with (- c * Sum x m o)%R; [nra|]. unfold Threshold.Sum. rewrite <- sumx_scale. apply sumx_ext. intros. ring.
+      * intros e p He Hp So Sp. destruct (overlaps_each A o E1 ov r Er e He) as [_ O2]. apply (O2 x p Hf Hp So Sp).
+Qed.
+Theorem upper_leaf_ok A l n : closed A = true -> upper_leaf A l = Some n -> (integral v Ms (fun x => one ((accepts A x && fits masks x) && winsb rA rB (real margin) out m x)) <= n)%Z.
+Proof.
+  intros HA. destruct l as [sp L|l]; cbn [upper_leaf]; [apply upto_leaf_ok, HA|]. destruct (spoilers_of A [] l) as [U|] eqn:E; [|discriminate]. injection 1 as <-. destruct (spoilers_each A l [] U E) as [O1 O2].
+  apply Z.min_glb; [apply (all_of_ge v Ms masks HM Hlen Hv)|]. rewrite (all_of_is v Ms masks Hlen Hv).
+  apply (several_bound v Ms (fun x => accepts A x && fits masks x) (winsb rA rB (real margin) out m) spoilsb); [exact HM| | | |exact O1].
+  - intros s h d Hs Hin. destruct (O2 s Hs) as (_ & O3 & _). apply (O3 HA h d Hin).
+  - intros x s _ HX Hs. apply andb_prop in HX. destruct HX as [_ Hf]. destruct (O2 s Hs) as (_ & _ & O4). apply (O4 x Hf).
+  - intros x s _ HX Hs W. apply andb_prop in HX. destruct HX as [_ Hf]. destruct (Hfit x Hf) as [_ Hne]. destruct (O2 s Hs) as (Ho & _). apply is_output_ok in Ho. destruct Ho as [Ho Hom]. apply winsb_spec in W.
+    pose proof (proj1 (wins_iff rA rB (real margin) (rA_pos N centre) out m x Hne) W (s_output s) Ho Hom) as K. unfold spoilsb. destruct (Rle_dec 0 (Sum x m (s_output s))); [lra|reflexivity].
 Qed.
 End Pair.
 End Pairs.

@@ -103,9 +103,9 @@ Definition fails (x : list nat) : bool := negb (winsb out m x).
 Lemma pool_hits A g c x : count_grid Ms masks false hs A g = Some c -> fits masks x = true -> fails x = true -> hit_by c x = true.
 Proof.
   intros Hc Hx Hf. destruct (Hfit x Hx) as [Hq Hne].
-  destruct (some_term_hits rA rB (real margin) rA_pos out m x [{| cover := map (fun o => (o, None)) (filter (fun o => negb (Nat.eqb o m)) (seq 0 out)); hit := hit_by c |}]) as (T0 & [<-|[]] & HT).
+  destruct (some_term_hits rA rB (real margin) rA_pos out m x [{| cover := map (fun o => (o, [])) (filter (fun o => negb (Nat.eqb o m)) (seq 0 out)); hit := hit_by c |}]) as (T0 & [<-|[]] & HT).
   - exact Hne.
-  - split; [|exact I]. intros o p H. cbn [cover] in H. apply in_map_iff in H. destruct H as (o' & E & _). discriminate.
+  - split; [|exact I]. intros o ps p H Hp. cbn [cover] in H. apply in_map_iff in H. destruct H as (o' & E & _). injection E as _ <-. destruct Hp.
   - intros T0 [<-|[]] o pp Hin Ho _. cbn [cover hit] in *. apply in_map_iff in Hin. destruct Hin as (o' & E & Hin). injection E as -> _. apply filter_In in Hin. destruct Hin as [Hin Hn]. apply in_seq in Hin.
     assert (Hnm : o <> m) by (intros ->; rewrite Nat.eqb_refl in Hn; discriminate). destruct (Hub (query x) o Hq ltac:(lia) Hnm) as (s & Ps & Us).
     apply (grid_hits Ms masks false hs A g c x (fun i t => s * G (query x) m o i t)%R Hc Hx); [|apply (joint rA rB (real margin) x m o s Ps Ho)]. rewrite Hlen, Hk. exact Us.

@@ -69,6 +69,8 @@ Proof.
   { rewrite <- (integral_zero Ms). revert f. induction Ms as [|M Ms IH]; intros f; [simpl; lia|]. cbn [integral]. apply zsum_ext. intros t _. rewrite (IH (fun x => f (t :: x))). reflexivity. }
   rewrite integral_add in H. lia.
 Qed.
+Lemma integral_scale Ms c : forall f, integral Ms (fun x => c * f x) = c * integral Ms f.
+Proof. induction Ms as [|M Ms IH]; intros f; [reflexivity|]. cbn [integral]. rewrite <- zsum_scale. apply zsum_ext. intros t _. rewrite IH. lia. Qed.
 Lemma integral_zsum {A} Ms (f : A -> list nat -> Z) l : integral Ms (fun x => zsum (fun a => f a x) l) = zsum (fun a => integral Ms (f a)) l.
 Proof. induction l as [|a l IH]; [apply integral_zero|]. simpl. rewrite integral_add. f_equal. exact IH. Qed.
 

@@ -16,13 +16,16 @@ from command import inside, run
 from compactproofs import checker
 from compactproofs.certificates import coq
 from compactproofs.certificates.checking import as_written, network
+from compactproofs.certificates.encode import encoded
 from compactproofs.model.biases import BIASES
 from compactproofs.model.config import Told
 from compactproofs.model.files import from_tensors
 from compactproofs.model.kinds import as_network
 from compactproofs.model.network import Norm
 from compactproofs.tasks import task_for
-from models import adversarial_models, mostly_right
+from compactproofs.tasks.question import Question
+from models import adversarial_models, mostly_right, random_weights
+from random_ledgers import random_ledger
 from tasks import KINDS, Named
 
 HERE = Path(__file__).parent
@@ -90,10 +93,76 @@ def two_spoilers(exact):
     return certificate, weights
 
 
+FINE = {"step": [1, -9], "depth": 20000, "offsets": [0, 0, 0, 0]}
+REACH = 1000
+
+
+def claimed(certificate, weights):
+    """The certificate claims what checker.py finds."""
+    at_least, at_most, _ = checker.proven(certificate, weights, checker.Meter(checker.NO_LIMIT))
+    certificate["claim"] = {**certificate["claim"], "correct_at_least": str(at_least), "correct_at_most": str(at_most)}
+    return at_least, at_most
+
+
+@pytest.fixture(scope="module")
+def both(apart):
+    """Below, every term apart as two sums at once: what its output spoils, and the other one does not."""
+    certificate, weights = copy.deepcopy(apart[0]), apart[1]
+    before, _ = claimed(certificate, weights)
+    for number, leaf in enumerate(all_leaves(certificate, "lower")):
+        for place, term in enumerate(leaf["terms"]):
+            if "apart" in term:
+                o, p = term["apart"], term["less"]
+                one = {"joint": [o], "weights": [1]} if number % 2 else {"apart": o, "less": p, "factors": [5, 1]}
+                leaf["terms"][place] = {"both": [{**one, **FINE}, {"apart": o, "less": p, "factors": [0, 1], **FINE}], "reach": REACH}
+    at_least, _ = claimed(certificate, weights)
+    assert before < at_least <= 324
+    return certificate, weights
+
+
+def spoiled_by(named, groups):
+    """Spoilers, and overlaps of each but the first with groups of outputs, on a grid that is fine enough."""
+    overlaps = [({"joint": [o], "weights": [1]}, {"joint": group, "weights": [1] * len(group)}) for o, group in groups]
+    two = [{"both": [{**each, **FINE} for each in overlap], "reach": REACH} for overlap in overlaps]
+    return {"terms": [*({"spoiler": o, **FINE} for o in named), *two], "listed": []}
+
+
+@pytest.fixture(scope="module")
+def several():
+    """Above, two spoilers of each query and label; once three, the third with two overlaps. No splits, no lists."""
+    _, certificate, weights = proved(random_weights(6, n_ctx=4, d_vocab=5, scale=0.7))
+    exact = int(certificate["claim"]["correct_at_most"])
+    for part in certificate["upper"]:
+        best = {}
+        for o in sorted({0, 1, 2, 3, 4} - {part["label"]}):
+            alone = {**certificate, "upper": [{**part, "tree": spoiled_by([o], [])}]}
+            best[o] = checker.proven(alone, weights, checker.Meter(checker.NO_LIMIT))[1]
+        part["order"] = sorted(best, key=best.get)
+        part["tree"] = spoiled_by(part["order"][:1], [])
+    orders = [part.pop("order") for part in certificate["upper"]]
+    _, single = claimed(certificate, weights)
+    for part, (o, p, _, _) in zip(certificate["upper"], orders, strict=True):
+        part["tree"] = spoiled_by([o, p], [(p, [o])])
+    assert exact <= claimed(certificate, weights)[1] < single
+    o, p, r, _ = orders[-1]
+    certificate["upper"][-1]["tree"] = spoiled_by([o, p, r], [(r, [p]), (p, [o]), (r, [o])])
+    assert exact <= claimed(certificate, weights)[1] < single
+    return certificate, weights
+
+
 def test_no_admitted_theorem_and_no_axiom_of_our_own():
     for path in sorted(FORMAL.glob("*.v")):
         found = re.findall(r"\b(Admitted|admit|Axiom|Axioms|Parameter|Conjecture|native_compute|bypass_check)\b", path.read_text())
         assert not found, path.name
+
+
+def test_overlaps_that_cannot_be_translated_are_refused(several):
+    one, wide = ({"joint": outputs, "weights": [1] * len(outputs), **FINE} for outputs in ([0], [0, 1]))
+    for two, reason in (([wide, one], "overlaps of one spoiler"), ([{**one, "joint": [7]}, one], "none of the spoilers")):
+        certificate = copy.deepcopy(several[0])
+        all_leaves(certificate, "upper")[-1]["terms"].append({"both": two, "reach": 1})
+        with pytest.raises(coq.CoqError, match=reason):
+            coq.translate(certificate, several[1])
 
 
 def test_what_cannot_be_translated_is_refused_with_the_reason(pooled, exact):
@@ -102,8 +171,9 @@ def test_what_cannot_be_translated_is_refused_with_the_reason(pooled, exact):
     with pytest.raises(coq.CoqError, match="factored terms alone"):
         coq.translate(certificate, pooled[1])
     certificate = copy.deepcopy(exact[0])
-    next(leaf for leaf in all_leaves(certificate, "upper") if leaf["terms"])["terms"] *= 2
-    with pytest.raises(coq.CoqError, match="at most one term of spoilers"):
+    leaf = next(leaf for leaf in all_leaves(certificate, "upper") if leaf["terms"] and leaf["listed"])
+    leaf["terms"] *= 2
+    with pytest.raises(coq.CoqError, match="one term of spoilers in a leaf"):
         coq.translate(certificate, exact[1])
     certificate = copy.deepcopy(exact[0])
     certificate["question"]["semantics"] = "float32-any-order"
@@ -142,6 +212,35 @@ def test_the_kernel_accepts_an_exact_accuracy(exact):
 @pytest.mark.long
 def test_the_kernel_accepts_two_spoilers_at_once(two_spoilers):
     verdict = coq.run(coq.translate(*two_spoilers), axioms=False)
+    assert verdict.accepted, verdict.message
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("which", ["both", "several"])
+def test_the_kernel_accepts_two_sums_at_once(which, request):
+    verdict = coq.run(coq.translate(*request.getfixturevalue(which)))
+    assert verdict.accepted, verdict.message
+    assert verdict.assumptions == axioms_of("Checker.check_sound")
+
+
+@needs_coq
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_the_kernel_accepts_terms_and_grids_from_nowhere(seed, exact):
+    """It counts no more than checker.py, which claims what it finds; parts that prove nothing are left out."""
+    weights = mostly_right(2, v=5, k=4, noise=1.2)
+    certificate = {**exact[0], **encoded(random_ledger(weights, Question(cp.MaxOfK(4, 5)), seed), weights)}
+    for leaf in [*all_leaves(certificate, "lower"), *all_leaves(certificate, "upper")]:
+        leaf["listed"] = []
+    while True:
+        try:
+            claimed(certificate, exact[1])
+            break
+        except checker.RejectedError as error:
+            del certificate["lower"][int(str(error).partition("lower[")[2].partition("]")[0])]
+    assert two_at_once(certificate) and two_at_once(certificate, "upper")
+    verdict = coq.run(coq.translate(certificate, exact[1]), axioms=False)
     assert verdict.accepted, verdict.message
 
 
@@ -372,6 +471,69 @@ def the_label_as_a_spoiler(certificate):
                 term["spoilers"][1] = part["label"]
 
 
+def two_at_once(certificate, side="lower"):
+    return [term for leaf in all_leaves(certificate, side) for term in leaf["terms"] if "both" in term]
+
+
+def a_factor_changed(certificate):
+    for term in two_at_once(certificate):
+        term["both"][1]["factors"][1] = 0  # then the second sum is always zero
+
+
+def a_first_factor_changed(certificate):
+    for term in two_at_once(certificate):
+        term["both"][1]["factors"][0] = 1
+
+
+def a_smaller_reach(certificate):
+    for term in two_at_once(certificate):
+        term["reach"] = 1
+
+
+def a_second_sum_that_covers_too_little(certificate):
+    for term in two_at_once(certificate):
+        other = term["both"][1]
+        term["both"][1] = {"joint": [other["less"]], "weights": [1], **FINE}
+
+
+def apart_in_two_from_what_nothing_covers(certificate):
+    for term in two_at_once(certificate):
+        term["both"][1]["less"] = term["both"][1]["apart"]
+
+
+def dropped_overlap(certificate):
+    for leaf in all_leaves(certificate, "upper"):
+        leaf["terms"].pop()
+
+
+def an_overlap_with_another_output(certificate):
+    for part in certificate["upper"]:
+        terms = part["tree"]["terms"]
+        named = {part["label"], *(term["spoiler"] for term in terms if "spoiler" in term)}
+        for term in terms:
+            if "both" in term:
+                term["both"][1]["joint"] = [min({0, 1, 2, 3, 4} - named)]
+
+
+def an_overlap_with_itself(certificate):
+    for term in two_at_once(certificate, "upper"):
+        term["both"][1]["joint"][0] = term["both"][0]["joint"][0]
+
+
+def a_weight_of_an_overlap(certificate):
+    for term in two_at_once(certificate, "upper"):
+        term["both"][0]["weights"] = [0]
+
+
+def the_label_in_an_overlap(certificate):
+    for part in certificate["upper"]:
+        for leaf in leaves(part["tree"]):
+            for term in leaf["terms"]:
+                if "both" in term:
+                    term["both"][1]["joint"].append(part["label"])
+                    term["both"][1]["weights"].append(1)
+
+
 def other_weights(model):
     shape, data = model.tensors["W_U"]
     return model._replace(tensors={**model.tensors, "W_U": (shape, data[4:] + data[:4])})
@@ -403,6 +565,18 @@ CHANGES = [
     ("two_spoilers", count_minus_one_above),
     ("two_spoilers", one_of_two_without_a_factor),
     ("two_spoilers", the_label_as_a_spoiler),
+    ("both", count_plus_one),
+    ("both", a_factor_changed),
+    ("both", a_first_factor_changed),
+    ("both", a_smaller_reach),
+    ("both", a_second_sum_that_covers_too_little),
+    ("both", apart_in_two_from_what_nothing_covers),
+    ("several", count_minus_one_above),
+    ("several", dropped_overlap),
+    ("several", an_overlap_with_another_output),
+    ("several", an_overlap_with_itself),
+    ("several", a_weight_of_an_overlap),
+    ("several", the_label_in_an_overlap),
 ]
 
 

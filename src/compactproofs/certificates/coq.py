@@ -63,20 +63,33 @@ def _grid(term: Json) -> str:
 
 
 def _kind(term: Json) -> str:
-    found = [kind for kind in ("factored", "joint", "apart", "spoiler", "spoilers") if kind in term]
+    found = [kind for kind in ("factored", "joint", "apart", "both", "spoiler", "spoilers") if kind in term]
     if len(found) != 1:
-        raise CoqError("a term is none that formal/ knows: factored, joint, apart, spoiler or spoilers")
+        raise CoqError("a term is none that formal/ knows: factored, joint, apart, both, spoiler or spoilers")
     return found[0]
 
 
-def _pair_term(term: Json) -> str:
+def _weighted(term: Json) -> str:
+    return _list(f"({o}, {w}%Z)" for o, w in zip(term["joint"], term["weights"], strict=True))
+
+
+def _sum(term: Json) -> str:
+    """A sum and its grid."""
     if _kind(term) == "joint":
-        outputs = (f"({o}, {w}%Z)" for o, w in zip(term["joint"], term["weights"], strict=True))
-        return f"(Joint {_list(outputs)}, {_grid(term)})"
+        return f"(Joint {_weighted(term)}) ({_grid(term)})"
     if _kind(term) == "apart":
         n1, n2 = term["factors"]
-        return f"(Apart {term['apart']} {term['less']} {n1} {n2}, {_grid(term)})"
-    raise CoqError(f"a {_kind(term)} term stands beside others in a part; formal/ expects joint and apart terms there")
+        return f"(Apart {term['apart']} {term['less']} {n1} {n2}) ({_grid(term)})"
+    raise CoqError(
+        f"a {_kind(term)} term stands beside others in a part; formal/ expects joint and apart terms there, or two of them at once"
+    )
+
+
+def _pair_term(term: Json) -> str:
+    if _kind(term) == "both":
+        one, other = term["both"]
+        return f"Both {_sum(one)} {_sum(other)} {term['reach']}"
+    return f"Alone {_sum(term)}"
 
 
 def _pool_leaf(leaf: Json) -> str:
@@ -100,11 +113,36 @@ def _spoiling(term: Json) -> str:
     return f"(One {term['spoiler']}, {_grid(term)})"
 
 
+def _overlap(term: Json) -> str:
+    """What a spoiler and one of some others both spoil."""
+    one, other = term["both"]
+    if _kind(one) != "joint" or len(one["joint"]) != 1 or _kind(other) != "joint":
+        raise CoqError("formal/ expects overlaps of one spoiler and of some others, two joint terms, beside several spoilers")
+    return f"Build_overlap {one['weights'][0]} ({_grid(one)}) {_weighted(other)} ({_grid(other)}) {term['reach']}"
+
+
+def _several(leaf: Json) -> str:
+    """Several spoilers, each with its overlaps."""
+    spoilers = [term for term in leaf["terms"] if _kind(term) == "spoiler"]
+    overlaps = [term for term in leaf["terms"] if _kind(term) == "both"]
+    if leaf["listed"] or leaf["terms"] != [*spoilers, *overlaps] or not spoilers:
+        raise CoqError("formal/ expects one term of spoilers in a leaf of the upper bound, or several single ones and then their overlaps")
+    of_each: dict[int, list[str]] = {term["spoiler"]: [] for term in spoilers}
+    for term in overlaps:
+        text, o = _overlap(term), term["both"][0]["joint"][0]
+        if o not in of_each:
+            raise CoqError(f"an overlap is about output {o}, which is none of the spoilers")
+        of_each[o].append(text)
+    return f"(Leaf (Several {_list(f'({o}, {_grid(term)}, {_list(of_each[o])})' for term in spoilers for o in [term['spoiler']])}))"
+
+
 def _upper_leaf(leaf: Json, q: int) -> str:
-    if len(leaf["terms"]) > 1 or any(_kind(term) not in ("spoiler", "spoilers") for term in leaf["terms"]):
-        raise CoqError("formal/ expects at most one term of spoilers in each leaf of the upper bound, and nothing else")
-    spoilers = [f"Some {_spoiling(term)}" for term in leaf["terms"]]
-    return f"(Leaf ({(spoilers or ['None'])[0]}, {_listing(leaf, q)}))"
+    if len(leaf["terms"]) > 1:
+        return _several(leaf)
+    if any(_kind(term) not in ("spoiler", "spoilers") for term in leaf["terms"]):
+        raise CoqError("formal/ expects terms of spoilers in the leaves of the upper bound")
+    spoilers = [f"(Some {_spoiling(term)})" for term in leaf["terms"]]
+    return f"(Leaf (Upto {(spoilers or ['None'])[0]} {_listing(leaf, q)}))"
 
 
 def _tree(tree: Json, leaf: Callable[[Json], str]) -> str:
