@@ -78,6 +78,16 @@ def exponents_below(masses: Any, most_of_all: int) -> Any:
 
 @kernel
 @no_type_check
+def numbers(first: int, end: int) -> Any:
+    """The integers from the first to the end."""
+    found = np.empty(end - first, np.int64)
+    for x in range(end - first):
+        found[x] = first + x
+    return found
+
+
+@kernel
+@no_type_check
 def ascending(values: Any) -> Any:
     """Indices that sort integers: what numba's `np.argsort` gives, of equal integers too, which takes four times as long to compile."""
     order = np.empty(values.shape[0], np.int64)
@@ -129,7 +139,9 @@ def ascending(values: Any) -> Any:
 @no_type_check
 def by_size(values: Any) -> Any:
     """Indices that sort integers. Where they differ little, each goes where the number of smaller ones says."""
-    least, most = values.min(), values.max()
+    least = most = values[0] if values.shape[0] > 0 else 0
+    for value in values:
+        least, most = min(least, value), max(most, value)
     if most - least > 4 * values.shape[0] + 64:
         return ascending(values)
     before = np.zeros(most - least + 2, np.int64)
@@ -167,6 +179,16 @@ def token_kinds(automaton: Any) -> Any:
             firsts[found] = j
             found += 1
     return kinds
+
+
+@kernel
+@no_type_check
+def how_many(kinds: Any) -> int:
+    """The largest number, plus one; 0 if there are none."""
+    most = -1
+    for c in kinds:
+        most = max(most, c)
+    return most + 1
 
 
 class Moves(NamedTuple):
@@ -225,7 +247,7 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
     following, accepting, first = automaton
     n_states, n_rows = following.shape[0], D.shape[1]
     kinds = token_kinds(automaton)
-    n_kinds = kinds.max() + 1 if n > 0 else 0
+    n_kinds = how_many(kinds)
     target = np.full((n_states, n_kinds), -1)
     for t in range(n):
         for s in range(n_states):
