@@ -18,7 +18,7 @@ try:
     from numba.core import targetconfig
     from numba.core.caching import CompileResultCacheImpl, FunctionCache
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler, CompileResult
+    from numba.core.compiler import Compiler, CompileResult, Flags
 
     AVAILABLE = all(
         hasattr(owner, name)
@@ -27,6 +27,7 @@ try:
             CompileResult: ("_find_referenced_environments",),
             CompileResultCacheImpl: ("rebuild",),
             FunctionCache: ("_impl_class",),
+            Flags: ("copy", "discard", "values"),
         }.items()
         for name in names
     )
@@ -41,8 +42,33 @@ if AVAILABLE:
         def set_env(self, name: str, environment: Any) -> None:
             """Nothing to set."""
 
+    class _Flags(Flags):
+        """Compiler options that are compared quickly: numba does it at each call of one of its functions. They are not changed any more
+        once they were compared."""
+
+        __slots__ = ["_known"]
+
+        def __hash__(self) -> int:
+            return hash(tuple(sorted(self.values())))
+
+        def __eq__(self, other: object) -> bool:
+            return self is other or (isinstance(other, Flags) and self.values() == other.values())
+
+        def values(self) -> Any:
+            """All of them."""
+            if not hasattr(self, "_known"):
+                self._known = super().values()  # type: ignore[no-untyped-call]
+            return self._known
+
     class _Part(JITCodeLibrary):
         """Code that is only linked into other code."""
+
+        def _optimize_functions(self, ll_module: Any) -> None:
+            """Quickly: it will all be done again when it is linked."""
+            ll_module.data_layout = self._codegen._data_layout
+            for function in ll_module.functions:
+                passes, builder = self._codegen._function_pass_manager(opt=1)
+                passes.run(function, builder)
 
         def _optimize_final_module(self) -> None:
             pass
@@ -85,6 +111,7 @@ if AVAILABLE:
             library = library_class(targetctx.codegen(), "kernel")
             library.enable_object_caching()
             super().__init__(typingctx, targetctx, library, *more)  # type: ignore[no-untyped-call]
+            self.state.flags = _Flags(self.state.flags)  # type: ignore[no-untyped-call]
 
         def compile_extra(self, func: Any) -> Any:
             """Compile; numba's own functions that are called are parts."""
