@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -32,6 +33,9 @@ from compactproofs.version import __version__
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
+
+SELDOM = 200_000
+"""So many new objects before Python looks for garbage: a command makes many that stay, and few that do not."""
 
 app = typer.Typer(
     name="compactproofs",
@@ -79,6 +83,7 @@ def _open_closed_streams() -> None:
 def main() -> None:
     """Run the command; expected errors are one line on standard error and exit code 2, an interrupt ends it at once with 130."""
     _open_closed_streams()
+    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -98,3 +103,5 @@ def main() -> None:
             sys.stderr.flush()
             os._exit(INTERRUPTED)
         raise
+    finally:
+        gc.freeze()  # the process ends: to take everything apart first would take as long as some proofs

@@ -19,7 +19,7 @@ from compactproofs.search.covers import Ranking, cover
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import Leaf, count_on_grid
 from compactproofs.search.listing import list_doubtful
-from compactproofs.search.looking import Place, Rooms, harmful_of, look_at
+from compactproofs.search.looking import Place, Rooms, look_at
 from compactproofs.search.pairs import Tries
 from compactproofs.search.pools import look_at_tables
 from compactproofs.tasks import task_for
@@ -54,7 +54,6 @@ def needed() -> tuple[list[Kernel], list[Kernel]]:
         (cover, (pair, Ranking(integers, reals, integers, integers), leaf, tries, 1, integers)),
     ]
     wholes: list[Kernel] = [
-        (harmful_of, (evaluation, subject, 1)),
         (list_doubtful, (evaluation, subject, 1, place, (integers, integers), (rows, rows))),
         (walk_operations, (subject.masses, subject.automaton)),
         (unit_exponents, (subject.masses,)),
