@@ -10,6 +10,7 @@ All of this is about numba's inside. If this numba's is another one, `AVAILABLE`
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 try:
     from numba.core import targetconfig
     from numba.core.caching import CompileResultCacheImpl, FunctionCache
-    from numba.core.codegen import JITCodeLibrary
+    from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, CompileResult, Flags
 
     AVAILABLE = all(
@@ -27,6 +28,7 @@ try:
             CompileResult: ("_find_referenced_environments",),
             CompileResultCacheImpl: ("rebuild",),
             FunctionCache: ("_impl_class",),
+            CPUCodegen: ("_function_pass_manager",),
             Flags: ("copy", "discard", "values"),
         }.items()
         for name in names
@@ -35,6 +37,7 @@ except ImportError:
     AVAILABLE = False
 
 if AVAILABLE:
+    _HAS_LEVELS = list(inspect.signature(CPUCodegen._function_pass_manager).parameters) == ["self", "kwargs"]
 
     class _Nowhere:
         """Stands in for the engine that has machine code: there is none, so nothing in it has to be set."""
@@ -52,7 +55,7 @@ if AVAILABLE:
             return hash(tuple(sorted(self.values())))
 
         def __eq__(self, other: object) -> bool:
-            return self is other or (isinstance(other, Flags) and self.values() == other.values())
+            return self is other or (isinstance(other, Flags) and self.values() == other.values())  # type: ignore[no-untyped-call]
 
         def values(self) -> Any:
             """All of them."""
@@ -64,10 +67,13 @@ if AVAILABLE:
         """Code that is only linked into other code."""
 
         def _optimize_functions(self, ll_module: Any) -> None:
-            """Quickly: it will all be done again when it is linked."""
+            """Quickly, where this numba lets itself be told so: it will all be done again when it is linked."""
+            if not _HAS_LEVELS:
+                super()._optimize_functions(ll_module)  # type: ignore[no-untyped-call]
+                return
             ll_module.data_layout = self._codegen._data_layout
             for function in ll_module.functions:
-                passes, builder = self._codegen._function_pass_manager(opt=1)
+                passes, builder = self._codegen._function_pass_manager(opt=1)  # type: ignore[no-untyped-call]
                 passes.run(function, builder)
 
         def _optimize_final_module(self) -> None:
@@ -108,7 +114,7 @@ if AVAILABLE:
         """What numba compiles for its own functions depends on how their callers are compiled; here it is the same for all callers."""
 
         def __init__(self, library_class: Any, typingctx: Any, targetctx: Any, *more: Any) -> None:
-            library = library_class(targetctx.codegen(), "kernel")
+            library = library_class(targetctx.codegen(), type(self).__name__.lower())
             library.enable_object_caching()
             super().__init__(typingctx, targetctx, library, *more)  # type: ignore[no-untyped-call]
             self.state.flags = _Flags(self.state.flags)  # type: ignore[no-untyped-call]

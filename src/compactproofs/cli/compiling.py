@@ -14,7 +14,7 @@ from compactproofs.cli.output import LINE_EVERY, note
 from compactproofs.cores import available_cores
 from compactproofs.notices import told_of_compiling
 
-_AHEAD = "from compactproofs.search.ahead import compile_ahead; compile_ahead()"
+_AHEAD = "import sys; from compactproofs.search.ahead import compile_ahead; compile_ahead(*sys.argv[1:])"
 _LARGEST = "looking.look_at-*.nbi"
 """What numba calls the file that says that the largest kernel is there"""
 _PROVING = ("prove", "demo")
@@ -35,11 +35,12 @@ def prepared_for_compiling() -> Iterator[None]:
     def help_along() -> None:
         if not helpers and available_cores() > 1 and sys.executable:
             quiet = subprocess.DEVNULL
+            command = [sys.executable, "-P", "-c", _AHEAD, *sys.argv[1:2]]
             with suppress(OSError):  # it will take longer
-                helpers.append(subprocess.Popen([sys.executable, "-P", "-c", _AHEAD], stdin=quiet, stdout=quiet, stderr=quiet))  # noqa: S603
+                helpers.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet))  # noqa: S603
 
     def begin() -> None:
-        note("compiling (in the first run only; 10 to 20 seconds, longer on a busy machine)")
+        note("compiling (in the first run only; 5 to 15 seconds, longer on a busy machine)")
         if not sys.stderr.isatty():
             lines.start()
         help_along()

@@ -29,14 +29,17 @@ Kernel = tuple[Any, tuple[object, ...]]
 """A kernel, and arguments of the types that it is called with"""
 
 
-def compile_ahead() -> None:
-    """Compile parts of what all searches call, and then the kernels that a proof needs last; those it needs first it compiles itself."""
+def compile_ahead(verb: str = "prove") -> None:
+    """Compile parts of what all searches call, and then the kernels that a proof needs last; those it needs first it compiles itself.
+
+    The demo proves in many ways, and first in ways for which the main kernel is not needed: that comes first here.
+    """
     if hasattr(os, "nice"):
         os.nice(10)  # where there is no core to spare, the proof goes first
     parts, wholes = needed()
     for kernel, arguments in parts:
         kernel.get_call_template(tuple(map(typeof, arguments)), {})
-    for kernel, arguments in wholes:
+    for kernel, arguments in reversed(wholes) if verb == "demo" else wholes:
         kernel.compile(tuple(map(typeof, arguments)))
 
 
@@ -59,7 +62,7 @@ def needed() -> tuple[list[Kernel], list[Kernel]]:
         (unit_exponents, (subject.masses,)),
         (mass_up, (subject.masses, subject.automaton)),
         (look_at_tables, (G, subject, tables, 1, 1, 1, rows)),
-        (look_at, (evaluation, subject, integers, place, tries, Rooms(rows, rows, rows))),
         (look_where_alike, (h, h, reals, integers, reals)),
+        (look_at, (evaluation, subject, integers, place, tries, Rooms(rows, rows, rows))),
     ]
     return parts, wholes
