@@ -40,7 +40,7 @@ def prepared_for_compiling() -> Iterator[None]:
                 helpers.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet))  # noqa: S603
 
     def begin() -> None:
-        note("compiling (in the first run only; 5 to 15 seconds, longer on a busy machine)")
+        note("compiling (in the first run only; 5 to 20 seconds, longer on a busy machine)")
         if not sys.stderr.isatty():
             lines.start()
         help_along()
