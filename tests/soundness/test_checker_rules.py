@@ -293,7 +293,7 @@ def test_terms_bound_what_they_cover(case):
         for q in automaton.tokens:
             others = [o for o in range(T.out) if o != m]
             pair, leaf = case.pair(m, q), case.leaf(case.pair(m, q))
-            for term in (each for term in (leaf or {"terms": []})["terms"] for each in term.get("both", [term])):
+            for term in (part for each in (leaf or {"terms": []})["terms"] for part in each.get("both", [each])):
                 harms = case.harms(pair, {name: x for name, x in term.items() if name not in FINE})
                 sums = [{o: w} for o, w in zip(term["joint"], term["weights"], strict=True)] if "joint" in term else []
                 if "apart" in term and term["apart"] != term["less"]:
@@ -505,7 +505,11 @@ def test_several_spoilers_need_what_each_spoils_together_with_those_before_it():
     less = {"apart": 1, "less": 0, "factors": [1, 0], **WHOLE}
     bad = [spoilers, [both], [both, *spoilers], [*spoilers, {"both": [zero, one], "reach": 300}]]
     bad += [[*spoilers, {"both": [wide, zero], "reach": 300}], [*spoilers, {"both": [one, one], "reach": 300}]]
-    bad += [[*spoilers, {"both": [one, less], "reach": 300}], [*spoilers, zero], [spoilers[0], spoilers[0], {"both": [zero, zero], "reach": 300}]]
+    bad += [
+        [*spoilers, {"both": [one, less], "reach": 300}],
+        [*spoilers, zero],
+        [spoilers[0], spoilers[0], {"both": [zero, zero], "reach": 300}],
+    ]
     bad += [[*spoilers, spoilers[1], both, {"both": [one, wide], "reach": 300}], [spoilers[0], both, spoilers[1]]]
     for terms in bad:
         with pytest.raises((checker.RejectedError, checker.MalformedError)):

@@ -20,6 +20,7 @@ from numba import njit
 from numba.core import event, types
 
 from compactproofs.arrays import linking
+from compactproofs.arrays.undisturbed import Undisturbed
 from compactproofs.notices import compiling_begins
 
 FILES = (
@@ -72,6 +73,7 @@ class _CompileClock(event.Listener):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._undisturbed = Undisturbed()
         self._active = 0
         self._since = 0.0
         self._seconds = 0.0
@@ -81,6 +83,7 @@ class _CompileClock(event.Listener):
         with self._lock:
             if self._active == 0:
                 self._since = time.perf_counter()
+                self._undisturbed.begin()
             self._active += 1
 
     def on_end(self, event: Any) -> None:
@@ -88,6 +91,7 @@ class _CompileClock(event.Listener):
             self._active -= 1
             if self._active == 0:
                 self._seconds += time.perf_counter() - self._since
+                self._undisturbed.end()
 
     def read(self) -> float:
         with self._lock:

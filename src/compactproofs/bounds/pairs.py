@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 
 from compactproofs.arrays.compiling import kernel
-from compactproofs.counting.count_up import token_kinds
+from compactproofs.counting.count_up import how_many, numbers, token_kinds
 
 LARGEST_FACTOR = 1 << 40
 """Weights and factors of terms are integers up to this."""
@@ -63,7 +63,7 @@ def known(x: float) -> float:
 @no_type_check
 def pair_of(evaluation: Any, tokens: Any, label: int, query: int) -> Any:
     """The terms for a query token and a label, tokens numbered as given."""
-    return pair_for(evaluation, tokens, label, query, np.arange(evaluation.EVOU.shape[2]))
+    return pair_for(evaluation, tokens, label, query, numbers(0, evaluation.EVOU.shape[2]))
 
 
 @kernel
@@ -113,7 +113,7 @@ def rivals(evaluation: Any, subject: Any, masses: Any, automaton: Any, query: in
     EVOU, PVOU, EU, attention = evaluation.EVOU, evaluation.PVOU, evaluation.EU, evaluation.attention
     tau, tolerance, floor = evaluation.margin[query, label], evaluation.tolerance, evaluation.floor
     kinds = token_kinds(automaton)
-    n_kinds = kinds.max() + 1 if n > 0 else 0
+    n_kinds = how_many(kinds)
     best, new = np.empty((n_states, n_out)), np.empty((n_states, n_out))
     best[first] = 0.0
     reached = np.zeros(n_states, np.bool_)

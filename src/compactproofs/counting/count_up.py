@@ -78,6 +78,16 @@ def exponents_below(masses: Any, most_of_all: int) -> Any:
 
 @kernel
 @no_type_check
+def numbers(first: int, end: int) -> Any:
+    """The integers from the first to the end."""
+    found = np.empty(end - first, np.int64)
+    for x in range(end - first):
+        found[x] = first + x
+    return found
+
+
+@kernel
+@no_type_check
 def ascending(values: Any) -> Any:
     """Indices that sort integers: what numba's `np.argsort` gives, of equal integers too, which takes four times as long to compile."""
     order = np.empty(values.shape[0], np.int64)
@@ -129,7 +139,9 @@ def ascending(values: Any) -> Any:
 @no_type_check
 def by_size(values: Any) -> Any:
     """Indices that sort integers. Where they differ little, each goes where the number of smaller ones says."""
-    least, most = values.min(), values.max()
+    least = most = values[0] if values.shape[0] > 0 else 0
+    for value in values:
+        least, most = min(least, value), max(most, value)
     if most - least > 4 * values.shape[0] + 64:
         return ascending(values)
     before = np.zeros(most - least + 2, np.int64)
@@ -167,6 +179,16 @@ def token_kinds(automaton: Any) -> Any:
             firsts[found] = j
             found += 1
     return kinds
+
+
+@kernel
+@no_type_check
+def how_many(kinds: Any) -> int:
+    """The largest number, plus one; 0 if there are none."""
+    most = -1
+    for c in kinds:
+        most = max(most, c)
+    return most + 1
 
 
 class Moves(NamedTuple):
@@ -212,26 +234,10 @@ def moves_of(D: Any, masses: Any, kinds: Any, n_kinds: int) -> Any:
 
 @kernel
 @no_type_check
-def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]:
-    """(count, operations): the count in units of 2^sum(unit_exponents), and how many integer additions and products the windows took.
-
-    D is (k, S, n), with S = 1 if it does not depend on the state; masses are (k, n).
-
-    Guarantee: the count is at least the mass of the accepted sequences with start + sum_i D >= 0.
-    Assumes: |D|, |start| <= LARGEST; masses not negative, at most MOST_MASS at each position.
-    Cost: what is returned as operations.
-    """
-    k, n = masses.shape
-    following, accepting, first = automaton
-    n_states, n_rows = following.shape[0], D.shape[1]
-    kinds = token_kinds(automaton)
-    n_kinds = kinds.max() + 1 if n > 0 else 0
-    target = np.full((n_states, n_kinds), -1)
-    for t in range(n):
-        for s in range(n_states):
-            target[s, kinds[t]] = following[s, t]
-    moves = moves_of(D, masses, kinds, n_kinds)
-    # the least and greatest sum that can be reached before position i in a state, and that an accepted rest can add
+def reachable(moves: Any, target: Any, shape: tuple[int, int], first: int, start: int) -> tuple[Any, Any]:
+    """The least and the greatest sum before each position in each state; _NEVER where no sequence comes."""
+    k, n_rows = shape
+    n_states, n_kinds = target.shape
     reach_low = np.full((k + 1, n_states), _NEVER)
     reach_high = np.full((k + 1, n_states), -_NEVER)
     reach_low[0, first] = start
@@ -247,6 +253,15 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
                     lowest, highest = moves.first[c], moves.first[c] + moves.many[r, c] - 1
                     reach_low[i + 1, z] = min(reach_low[i + 1, z], reach_low[i, s] + moves.steps[r, lowest])
                     reach_high[i + 1, z] = max(reach_high[i + 1, z], reach_high[i, s] + moves.steps[r, highest])
+    return reach_low, reach_high
+
+
+@kernel
+@no_type_check
+def addable(moves: Any, target: Any, shape: tuple[int, int], accepting: Any, reach_low: Any) -> tuple[Any, Any, Any]:
+    """The least and the greatest sum that an accepted rest adds, and whether there is one, from each position and state on."""
+    k, n_rows = shape
+    n_states, n_kinds = target.shape
     least = np.zeros((k + 1, n_states), np.int64)
     greatest = np.zeros((k + 1, n_states), np.int64)
     alive = np.zeros((k + 1, n_states), np.bool_)
@@ -270,12 +285,84 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
                 else:
                     least[i, s] = min(least[i, s], low)
                     greatest[i, s] = max(greatest[i, s], high)
+    return least, greatest, alive
+
+
+class After(NamedTuple):
+    """f(s, .) for all states s of a position: f(s, base[s] + j) = window[place[s] + j] for j < held[s]; below that 0, above it total[s]."""
+
+    alive: Any
+    """Whether there is an accepted rest"""
+    total: Any
+    base: Any
+    held: Any
+    place: Any
+    window: Any
+
+
+@kernel
+@no_type_check
+def fill(into: Any, begin: int, moves: Any, r: int, target: Any, after: Any, rising: Any) -> tuple[int, int]:
+    """Fill the window of a state, zeros that stand for sums from `begin` on: (f above it, operations). `rising` is room."""
+    alive, total, base, held, place, window = after
+    width = into.shape[0]
+    rising[: width + 1] = 0
+    everything, operations = 0, 2 * width
+    for c in range(target.shape[0]):
+        z = target[c]
+        if z < 0 or not alive[z]:
+            continue
+        for at in range(moves.first[c], moves.first[c] + moves.many[r, c]):
+            w = moves.masses[r, at]
+            everything += w * total[z]
+            move = begin + moves.steps[r, at] - base[z]
+            low = min(max(-move, 0), width)
+            high = min(max(held[z] - move, low), width)
+            rising[high] += w * total[z]
+            if high > low:
+                source, sums = window[place[z] + low + move :], into[low:]
+                operations += (high - low) if w == 1 else 2 * (high - low)
+                if w == 1:
+                    for j in range(high - low):
+                        sums[j] += source[j]
+                else:
+                    for j in range(high - low):
+                        sums[j] += w * source[j]
+    above = 0
+    for j in range(width):
+        above += rising[j]
+        into[j] += above
+    return everything, operations
+
+
+@kernel
+@no_type_check
+def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]:
+    """(count, operations): the count in units of 2^sum(unit_exponents), and how many integer additions and products the windows took.
+
+    D is (k, S, n), with S = 1 if it does not depend on the state; masses are (k, n).
+
+    Guarantee: the count is at least the mass of the accepted sequences with start + sum_i D >= 0.
+    Assumes: |D|, |start| <= LARGEST; masses not negative, at most MOST_MASS at each position.
+    Cost: what is returned as operations.
+    """
+    k, n = masses.shape
+    following, accepting, first = automaton
+    n_states, n_rows = following.shape[0], D.shape[1]
+    kinds = token_kinds(automaton)
+    n_kinds = how_many(kinds)
+    target = np.full((n_states, n_kinds), -1)
+    for t in range(n):
+        for s in range(n_states):
+            target[s, kinds[t]] = following[s, t]
+    moves = moves_of(D, masses, kinds, n_kinds)
+    reach_low, reach_high = reachable(moves, target, (k, n_rows), first, start)
+    least, greatest, alive = addable(moves, target, (k, n_rows), accepting, reach_low)
     if not alive[0, first] or start + greatest[0, first] < 0:
         return 0, 0
 
     exponents = unit_exponents(masses)
     operations = 0
-    # f(s, base[s] + j) = window[place[s] + j] for j < held[s]; below that f is 0, above it total[s]
     base = np.zeros(n_states, np.int64)
     held = np.zeros(n_states, np.int64)
     place = np.zeros(n_states, np.int64)
@@ -307,36 +394,14 @@ def count_up(D: Any, masses: Any, start: int, automaton: Any) -> tuple[int, int]
         new = np.zeros(size, np.int64)
         new_total = np.zeros(n_states, np.int64)
         rising = np.empty(widest + 1, np.int64)
+        after = After(alive[i + 1], total, base, held, place, window)
         for s in range(n_states):
             if not alive[i, s]:
                 continue
             r = i * n_rows + (s if n_rows > 1 else 0)
-            rising[: width[s] + 1] = 0
-            for c in range(n_kinds):
-                z = target[s, c]
-                if z < 0 or not alive[i + 1, z]:
-                    continue
-                for at in range(moves.first[c], moves.first[c] + moves.many[r, c]):
-                    w = moves.masses[r, at]
-                    new_total[s] += w * total[z]
-                    move = begin[s] + moves.steps[r, at] - base[z]
-                    low = min(max(-move, 0), width[s])
-                    high = min(max(held[z] - move, low), width[s])
-                    rising[high] += w * total[z]
-                    if high > low:
-                        source, into = window[place[z] + low + move :], new[new_place[s] + low :]
-                        operations += (high - low) if w == 1 else 2 * (high - low)
-                        if w == 1:
-                            for j in range(high - low):
-                                into[j] += source[j]
-                        else:
-                            for j in range(high - low):
-                                into[j] += w * source[j]
-            operations += 2 * width[s]
-            above = 0
-            for j in range(width[s]):
-                above += rising[j]
-                new[new_place[s] + j] += above
+            into = new[new_place[s] : new_place[s] + width[s]]
+            new_total[s], work = fill(into, begin[s], moves, r, target[s], after, rising)
+            operations += work
         window, base, held, place, total = new, begin, width, new_place, new_total
     z = start - base[first]
     if z < 0:

@@ -19,7 +19,7 @@ from compactproofs.search.covers import Ranking, cover
 from compactproofs.search.engine import Engine
 from compactproofs.search.grids import Leaf, count_on_grid
 from compactproofs.search.listing import list_doubtful
-from compactproofs.search.looking import Place, Rooms, harmful_of, look_at
+from compactproofs.search.looking import Place, Rooms, look_at
 from compactproofs.search.pairs import Tries
 from compactproofs.search.pools import look_at_tables
 from compactproofs.tasks import task_for
@@ -29,14 +29,17 @@ Kernel = tuple[Any, tuple[object, ...]]
 """A kernel, and arguments of the types that it is called with"""
 
 
-def compile_ahead() -> None:
-    """Compile parts of what all searches call, and then the kernels that a proof needs last; those it needs first it compiles itself."""
+def compile_ahead(verb: str = "prove") -> None:
+    """Compile parts of what all searches call, and then the kernels that a proof needs last; those it needs first it compiles itself.
+
+    The demo proves in many ways, and first in ways for which the main kernel is not needed: that comes first here.
+    """
     if hasattr(os, "nice"):
         os.nice(10)  # where there is no core to spare, the proof goes first
     parts, wholes = needed()
     for kernel, arguments in parts:
         kernel.get_call_template(tuple(map(typeof, arguments)), {})
-    for kernel, arguments in wholes:
+    for kernel, arguments in reversed(wholes) if verb == "demo" else wholes:
         kernel.compile(tuple(map(typeof, arguments)))
 
 
@@ -54,13 +57,12 @@ def needed() -> tuple[list[Kernel], list[Kernel]]:
         (cover, (pair, Ranking(integers, reals, integers, integers), leaf, tries, 1, integers)),
     ]
     wholes: list[Kernel] = [
-        (harmful_of, (evaluation, subject, 1)),
         (list_doubtful, (evaluation, subject, 1, place, (integers, integers), (rows, rows))),
         (walk_operations, (subject.masses, subject.automaton)),
         (unit_exponents, (subject.masses,)),
         (mass_up, (subject.masses, subject.automaton)),
         (look_at_tables, (G, subject, tables, 1, 1, 1, rows)),
-        (look_at, (evaluation, subject, integers, place, tries, Rooms(rows, rows, rows))),
         (look_where_alike, (h, h, reals, integers, reals)),
+        (look_at, (evaluation, subject, integers, place, tries, Rooms(rows, rows, rows))),
     ]
     return parts, wholes

@@ -46,7 +46,7 @@ class Plot:
     @classmethod
     def of(cls, evaluation: Evaluation, subject: Subject, query: int) -> Plot:
         masses = for_queries(subject, np.array([query]))
-        candidates = np.asarray(harmful_of(evaluation, subject, query))
+        candidates = harmful_of(evaluation, subject, query)
         unit = int(unit_exponents(masses).sum())
         return cls(evaluation, subject, query, masses, unit, candidates, evaluation.EU.shape[1])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import apart_harms, joint_harms
-from compactproofs.counting.count_up import ascending, mass_up
+from compactproofs.counting.count_up import ascending, mass_up, numbers
 from compactproofs.search.grids import DEEPEST, count_on_grid, natural_unit, one
 from compactproofs.search.writing import begin, put, put_all
 
@@ -114,16 +114,17 @@ def ranked(pair: Any, outputs: Any, leaf: Any) -> Any:
     few = min(m, RANKED)
     written = np.empty(3 + leaf.masses.shape[0], np.int64)
     found = np.empty(m)
-    counts, key = np.full(m, -1), np.zeros(few, np.int64)
+    counts, key = np.empty(m, np.int64), np.empty(few, np.int64)
     for x in range(m):
+        counts[x] = -1
         found[x] = natural_unit(pair.G[outputs[x]], leaf.seen, leaf.usual, leaf.token)
     for x in range(few):
         h = joint_harms(pair, outputs[x : x + 1], one())
         counts[x] = count_on_grid(h, leaf, found[x], COARSE, DEEPEST, False, written)[0]
         key[x] = -counts[x]
-    order = np.arange(m)
-    order[:few] = ascending(key)
-    units = np.empty(m)
+    order, first, units = numbers(0, m), ascending(key), np.empty(m)
+    for x in range(few):
+        order[x] = first[x]
     for x in range(m):
         units[x] = found[order[x]]
     return Ranking(picked(outputs, order), units, balanced(units), picked(counts, order))
@@ -211,7 +212,7 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
     for x in range(1, m):
         apart = joined + others + right - everything
         if apart >= right:  # nothing is proven right
-            count, work = joint_count(pair, ranking, np.arange(m), leaf, coarse, grid)
+            count, work = joint_count(pair, ranking, numbers(0, m), leaf, coarse, grid)
             put_joint(record, outputs, weights, grid)
             put(record, work)
             return min(count, everything), 1, doubt
@@ -221,7 +222,7 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
             for y in range(x, m):
                 known += max(rough[y], 0)
             if known <= enough:
-                count, operations = joint_count(pair, ranking, np.arange(x, m), leaf, coarse, tried)
+                count, operations = joint_count(pair, ranking, numbers(x, m), leaf, coarse, tried)
                 if count <= enough:
                     put_joint(rest, outputs[x:], weights[x:], tried)
                     put(rest, operations)
@@ -229,7 +230,7 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
                     rough[x:] = 0
                     break
         if rough[x] < 0:
-            rough[x], _ = joint_count(pair, ranking, np.arange(x, x + 1), leaf, coarse, tried)
+            rough[x], _ = joint_count(pair, ranking, numbers(x, x + 1), leaf, coarse, tried)
         least, joins = rough[x], False
         if tries.joint and least > enough:
             group[size] = x

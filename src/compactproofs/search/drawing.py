@@ -73,7 +73,8 @@ def rests(w: Any, automaton: Any) -> Any:
                     here[s] += w[i, j] * ahead[z]
                 found[i, s, j] = here[s]
             most = max(most, here[s])
-        ahead = here / most if most > 0.0 else here
+        for s in range(n_states):
+            ahead[s] = here[s] / most if most > 0.0 else 0.0
     return found
 
 
@@ -88,7 +89,6 @@ def draw(y: Any, theta: float, leaf: Any, seed: int, tokens: Any, weights: Any) 
         for j in range(n):
             w[i, j] = np.exp(theta * (y[i, j] - _HIGHEST)) * leaf.masses[i, j]
     up_to = rests(w, leaf.automaton)
-    weights[:] = 0.0
     state = np.uint64(seed * 2 + 1)
     for d in range(weights.shape[0]):
         s, total = first, 0.0
@@ -109,8 +109,7 @@ def draw(y: Any, theta: float, leaf: Any, seed: int, tokens: Any, weights: Any) 
             tokens[d, i] = low
             s = following[s, low]
             total += y[i, low]
-        if s >= 0:
-            weights[d] = np.exp(-theta * max(total, 0.0))
+        weights[d] = np.exp(-theta * max(total, 0.0)) if s >= 0 else 0.0
 
 
 @kernel
@@ -136,8 +135,8 @@ def spoiled_draws(pair: Any, ranking: Any, few: int, leaf: Any, number: int) -> 
                     if p != x:
                         spoils[x, d, p] = along(pair.G[ranking.outputs[p]], tokens[d]) >= 0.0
                 whole += weights[x, d]
-        if whole > 0.0:
-            weights[x] /= whole
+        for d in range(number):
+            weights[x, d] = weights[x, d] / whole if whole > 0.0 else 0.0
     return spoils, weights
 
 

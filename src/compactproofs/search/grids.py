@@ -122,7 +122,9 @@ def choose_grid(h: Any, masses: Any, unit: float, steps: int, usual: int, depth:
                 if c >= 0:
                     above[c] += own
         best = np.inf
-        still = above.sum()
+        still = 0.0
+        for c in range(_OFFSETS):
+            still += above[c]
         for c in range(_OFFSETS):
             loss = weight * c / _OFFSETS + still
             still -= above[c]

@@ -8,6 +8,7 @@ doubt.
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -110,8 +111,8 @@ _AGAIN = 0.25
 class Growth:
     """The queue of an engine. An iterator that ends when there is nothing to do for the moment, and goes on later."""
 
-    def __init__(self, engine: Engine, effort: Effort, narrow: int, progress: Progress | None = None) -> None:
-        self._engine, self._effort, self._progress = engine, effort, progress
+    def __init__(self, engine: Engine, effort: Effort, narrow: int, progress: Progress | None = None, *, twos: bool = True) -> None:
+        self._engine, self._effort, self._progress, self._twos = engine, effort, progress, twos
         question = engine.question
         self._lists = question.uniform and question.total <= COUNTABLE
         self._narrow = 0 if self._lists else narrow  # what can be known exactly shall be
@@ -219,7 +220,7 @@ class Growth:
         """The same for a look by two sums at once."""
         n, k = len(self._engine.subjects[label].tokens), self._engine.weights.n_ctx
         few = min(outputs, MOST_OUTPUTS)
-        return n * k * (1e-8 * self._engine.weights.d_vocab_out + 2e-10 * few * states * steps**1.5)
+        return n * k * (1e-8 * self._engine.weights.d_vocab_out + 2e-10 * few * states * steps * math.sqrt(steps))
 
     # ------------------------------------------------------------ steps
 
@@ -327,7 +328,8 @@ class Growth:
             self._try_twos(pair, branch)
 
     def _try_twos(self, pair: Pair, branch: Branch) -> None:
-        for step in _BY_TWOS if branch.gap > 0 and len(branch.outputs) > 1 and not self._lists else ():
+        wanted = self._twos and not self._lists and branch.gap > 0 and len(branch.outputs) > 1
+        for step in _BY_TWOS if wanted else ():
             self._push_twig(pair, branch, step, 0, branch.gap)
 
 

@@ -19,6 +19,7 @@ from compactproofs.search.pairs import ANY, DOUBT, OUTPUTS, SPLIT, TOLD, Tries, 
 from compactproofs.search.writing import begin, put, put_all, replace
 
 NOTHING = np.empty(0, dtype=np.int64)
+ONLY_OUTPUTS = Tries(0, 0, 0, True, True, False)
 
 
 class Place(NamedTuple):
@@ -69,10 +70,20 @@ def look_at_place(evaluation: Any, subject: Any, q: int, place: Place, tries: Tr
     return Found(failing, right, int(told[DOUBT]), int(told[SPLIT]), told[TOLD : TOLD + told[OUTPUTS]])
 
 
+def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
+    """Outputs that may reach the label on some sequence that ends in the query, those that probably spoil most first."""
+    whole = Place(subject.automaton, NOTHING, subject.usual, NOTHING)
+    told = np.empty((1, TOLD + evaluation.EU.shape[1]), dtype=np.int64)
+    record = np.empty((1, 1), dtype=np.int64)
+    look_at(evaluation, subject, np.array([q]), whole, ONLY_OUTPUTS, Rooms(told, record, record))
+    return told[0, TOLD : TOLD + told[0, OUTPUTS]]
+
+
 @kernel
 @no_type_check
 def look_at(evaluation: Any, subject: Any, queries: Any, place: Any, tries: Any, rooms: Any) -> Any:
     """Look at a place of some queries; or, if it knows of no copies of any token, at all sequences of each. Bounds (failing, right).
+    With no steps to count with, only tell which outputs of all sequences may be harmful.
 
     One kernel for both, since what it calls takes long to compile.
     """
@@ -90,6 +101,12 @@ def look_at(evaluation: Any, subject: Any, queries: Any, place: Any, tries: Any,
         if whole:
             leaf = Leaf(masses, occurring(masses, automaton), automaton, subject.usual, subject.usual)
             candidates = supported(pair, candidates, leaf)
+            if tries.steps == 0:
+                told = rooms.told[number]
+                told[OUTPUTS] = candidates.shape[0]
+                for x in range(candidates.shape[0]):
+                    told[TOLD + x] = candidates[x]
+                continue
             failing, right = look_at_pair(pair, candidates, leaf, tries, rooms.told[number, 0], records)
         else:
             begin(records[0])
@@ -149,14 +166,3 @@ def look_at_pair(pair: Any, candidates: Any, whole: Any, tries: Any, total: int,
             if turn == 1:
                 replace(above, upper)
     return failing, right
-
-
-@kernel
-@no_type_check
-def harmful_of(evaluation: Any, subject: Any, q: int) -> Any:
-    """Outputs that may reach the label on some sequence that ends in the query, those that probably spoil most first."""
-    masses = last_token(subject.masses, q)
-    automaton = levelled(subject.automaton, masses)
-    found = rivals(evaluation, subject, masses, automaton, subject.tokens[q])
-    pair = pair_for(evaluation, subject.tokens, subject.label, subject.tokens[q], found)
-    return supported(pair, found, Leaf(masses, occurring(masses, automaton), automaton, subject.usual, subject.usual))

@@ -14,9 +14,9 @@ import numpy as np
 from compactproofs.arrays.compiling import kernel
 from compactproofs.bounds.pairs import apart_harms, harmful_outputs, joint_harms, pair_for, spoiler_harms, walk_operations
 from compactproofs.counting.count_both import MOST_REACH, count_both
-from compactproofs.counting.count_up import ascending, mass_up
+from compactproofs.counting.count_up import ascending, mass_up, numbers
 from compactproofs.counting.grid import initial_sum, on_grid
-from compactproofs.search.covers import BOTH, COARSE, Ranking, balanced, joint_count, picked, put_apart, put_joint
+from compactproofs.search.covers import BOTH, COARSE, FINER, Ranking, balanced, joint_count, picked, put_apart, put_joint
 from compactproofs.search.drawing import MOST_DRAWS, spoiled_draws
 from compactproofs.search.grids import DEEPEST, Leaf, choose_grid, count_on_grid, natural_unit, occurring, one
 from compactproofs.search.pairs import last_token
@@ -69,8 +69,9 @@ def in_integers(h: Any, unit: float, leaf: Any, steps: int) -> Any:
     start = initial_sum(grid.offsets)
     written = np.empty(3 + h.shape[0], np.int64)
     written[0], written[1], written[2] = grid.mantissa, grid.exponent, grid.depth
-    written[3:] = grid.offsets
-    return OnGrid(start, on_grid(h, grid, start)[:, 0].copy(), written)
+    for i in range(h.shape[0]):
+        written[3 + i] = grid.offsets[i]
+    return OnGrid(start, on_grid(h, grid, start)[:, 0], written)
 
 
 @kernel
@@ -138,7 +139,7 @@ def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[i
         count, work = count_on_grid(h, leaf, ranking.units[x], steps[1], DEEPEST, False, grid)
         parent, least = -1, 1.0
         for p in range(x):
-            outside = share(spoils[x], weights[x], np.arange(p, p + 1))
+            outside = share(spoils[x], weights[x], numbers(p, p + 1))
             if outside < least:
                 parent, least = p, outside
         if parent >= 0 and count > small and least < 0.97:
@@ -158,8 +159,11 @@ def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[i
         put(record, work)
         total += count
     if few < m:
-        count, work = joint_count(pair, ranking, np.arange(few, m), leaf, COARSE, grid)
-        if count <= ranking.rough[few:].sum():
+        count, work = joint_count(pair, ranking, numbers(few, m), leaf, COARSE, grid)
+        singly = 0
+        for x in range(few, m):
+            singly += ranking.rough[x]
+        if count <= singly:
             put_joint(record, outputs[few:], ranking.weights[few:], grid)
             put(record, work)
             total, number = total + count, number + 1
@@ -183,13 +187,17 @@ def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tu
     spoils, weights = draws
     outputs, k, few = ranking.outputs, leaf.masses.shape[0], weights.shape[0]
     everything = mass_up(leaf.masses, leaf.automaton)
-    chosen, waiting = np.zeros(few, np.int64), np.ones(few, np.bool_)
-    singles, overlaps = np.empty(few * (4 + k), np.int64), np.empty(few * (10 + 2 * few + 2 * (3 + k)), np.int64)
-    reach, number, total, at, ends = min(MOST_REACH, _REACH * steps[0]), 0, 0, 0, 0
+    chosen, waiting = np.zeros(few, np.int64), np.zeros(few, np.bool_)
+    singles, overlaps = np.empty(1 + few * (4 + k), np.int64), np.empty(1 + few * (10 + 2 * few + 2 * (3 + k)), np.int64)
+    begin(singles)
+    begin(overlaps)
+    reach, number, total = min(MOST_REACH, _REACH * steps[0]), 0, 0
     grid = np.empty(3 + k, np.int64)
     for x in range(few):
+        waiting[x] = True
         h = joint_harms(pair, outputs[x : x + 1], one())
-        ranking.rough[x] = min(ranking.rough[x], count_on_grid(h, leaf, ranking.units[x], min(steps[1], COARSE * 10), DEEPEST, False, grid)[0])
+        count, _ = count_on_grid(h, leaf, ranking.units[x], min(steps[1], COARSE * FINER), DEEPEST, False, grid)
+        ranking.rough[x] = min(ranking.rough[x], count)
     for _ in range(few):
         x, most = -1, -1.0
         for y in range(few):
@@ -197,7 +205,7 @@ def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tu
                 gain = ranking.rough[y] * (share(spoils[y], weights[y], chosen[:number]) if number > 0 else 1.0)
                 if gain > most:
                     x, most = y, gain
-        if x < 0 or number > 0 and most <= max(small, everything >> 24):
+        if x < 0 or (number > 0 and most <= max(small, everything >> 24)):
             break
         waiting[x] = False
         count, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, ranking.units[x], steps[1], SPOILER_DEPTH, True, grid)
@@ -210,27 +218,26 @@ def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tu
             if count + both >= everything:
                 continue
             count += both
-            for part in (outputs[x : x + 1], mine.written, picked(outputs, before), picked(ranking.weights, before), other.written):
-                overlaps[ends : ends + part.shape[0]] = part
-                ends += part.shape[0]
-        singles[at] = outputs[x]
-        singles[at + 1 : at + 4 + k] = grid
-        at += 4 + k
+            put(overlaps, outputs[x])
+            for part in (mine.written, picked(outputs, before), picked(ranking.weights, before), other.written):
+                put_all(overlaps, part)
+        put(singles, outputs[x])
+        put_all(singles, grid)
         total += count
         chosen[number] = x
         number += 1
     if number == 1:
-        put(record, singles[0])
+        put(record, singles[1])
         put(record, -1)
         put(record, 1)
         put(record, 1)
-        put_all(record, singles[1:at])
+        put_all(record, singles[2 : singles[0]])
         return total, number
     put(record, SEVERAL)
     put(record, number)
-    put_all(record, singles[:at])
+    put_all(record, singles[1 : singles[0]])
     put(record, reach)
-    put_all(record, overlaps[:ends])
+    put_all(record, overlaps[1 : overlaps[0]])
     return total, number
 
 

@@ -1,12 +1,16 @@
+import gc
 import re
 import uuid
 from pathlib import Path
 
 import numpy as np
 import pytest
+from llvmlite.binding import ffi
+from numba import njit
+from numba.core import event
 
 import compactproofs
-from compactproofs.arrays import compiling, linking
+from compactproofs.arrays import compiling, linking, undisturbed
 from compactproofs.counting.count_up import count_up, unit_exponents
 
 PACKAGE = Path(compactproofs.__file__).parent
@@ -76,8 +80,44 @@ def test_only_what_python_calls_becomes_machine_code(monkeypatch):
     whole = linking.JITCodeLibrary._optimize_final_module
     monkeypatch.setattr(linking.JITCodeLibrary, "_optimize_final_module", lambda self: (optimised.append(self.name), whole(self)))
     _kernels()(np.ones(3), 1)
-    assert any("both" in name for name in optimised)
-    assert not any("scaled" in name or name == "part" for name in optimised)
+    assert optimised == ["whole"]
+
+
+def test_functions_of_numba_are_parts_of_ours_and_go_on_working_for_others(monkeypatch):
+    monkeypatch.setattr(compiling, "fingerprint", lambda: uuid.uuid4().hex)
+    optimised = []
+    whole = linking.JITCodeLibrary._optimize_final_module
+    monkeypatch.setattr(linking.JITCodeLibrary, "_optimize_final_module", lambda self: (optimised.append(self.name), whole(self)))
+
+    @compiling.kernel
+    def ours(n):
+        return np.full((n, n, n, n), True).sum(), str(n)
+
+    assert ours(2) == (16, "2")
+    assert optimised == ["whole"]
+
+    @njit
+    def others(n):
+        return np.full((n, n, n, n), True).sum(), str(n)
+
+    assert others(3) == (81, "3")
+
+
+def test_compiling_is_undisturbed_and_leaves_things_as_they_were():
+    lock = ffi.lib._lock
+    before, callbacks, seen = gc.get_threshold(), list(lock._cblist), []
+
+    class Listener(event.Listener):
+        def on_start(self, event):
+            seen.append((gc.get_threshold()[0], len(lock._cblist)))
+
+        def on_end(self, event):
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        njit(lambda x: x + 1)(1)
+    assert seen == [(undisturbed.THRESHOLD, 0)]
+    assert gc.get_threshold() == before and lock._cblist == callbacks and callbacks
 
 
 def test_a_part_may_raise():

@@ -26,6 +26,7 @@ def grown(weights, task, monkeypatch, *, lists, glance=GLANCE):
     """An engine whose queue was worked through, and how much was undecided meanwhile."""
     if not lists:
         monkeypatch.setattr(growth, "COUNTABLE", 0)
+    monkeypatch.setattr(growth, "TWOS", (2, 3))
     engine, gaps = Engine.of(weights, Question(task)), []
     queue = Growth(engine, glance, 0, lambda done, total: gaps.append(total - done))
     queue.add_labels(engine.by_weight())
@@ -137,7 +138,7 @@ def test_deciding_what_is_in_doubt_is_exact(seed, steps):
 def test_halves_are_disjoint_and_cover_a_branch():
     plot, root = plot_of(mostly_right(0, v=5, k=4), 4, 2)
     for _ in range(3):
-        fewer, more = root.split_by(plot, 1)
+        fewer, more = root.halves_by(plot, 1)
         assert fewer.mass + more.mass == root.mass and fewer.copies[1] == -1 and more.copies[1] == root.copies[1] + 1
         root = more
     assert root.mass == 0  # three copies, the label and the query do not fit into four tokens
@@ -147,7 +148,8 @@ def test_a_branch_keeps_the_better_of_its_own_bounds_and_its_halves():
     plot, root = plot_of(mostly_right(0, v=5, k=4), 4, 2)
     nothing = np.zeros(0, dtype=np.int64)
     root.learn(Look(10, 60, nothing, nothing, nothing))
-    fewer, more = root.split_by(plot, 1)
+    root.divide(halves := root.halves_by(plot, 1))
+    fewer, more = halves
     fewer.learn(Look(7, 30, nothing, nothing, nothing))
     assert (root.failing, root.right) == (10, 30 + more.mass) and not root.uses_halves("below") and root.uses_halves("above")
     more.learn(Look(1, 20, nothing, nothing, nothing))

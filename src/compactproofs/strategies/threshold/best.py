@@ -90,7 +90,8 @@ def _grow(request: Request, engine: Engine, budget: Budget) -> None:
     if not _is_known(engine):
         return
     narrow = fraction_of(request.question.total, NARROW_BY_DEFAULT if request.usual else NARROW)
-    growth = Growth(engine, glance(request.weights), narrow, request.progress)
+    twos = not request.usual  # what they win comes late, and they take long to compile
+    growth = Growth(engine, glance(request.weights), narrow, request.progress, twos=twos)
     growth.add_labels(label for label in engine.by_weight() if not engine.cells[label].known)
     for label, query in engine.open_pairs():
         if engine.cells[label].known:
