@@ -97,8 +97,8 @@ def test_draws_are_of_the_leaf_and_tell_overlaps(seed):
 def test_masses_beyond_62_bits_are_taken_off_exactly():
     """Bounds by several spoilers take off whole leaves: masses rounded up would take off too much."""
     several = 0
-    for seed in (1, 3, 5):
-        weights = mostly_right(seed, v=7, k=26, noise=1.5)
+    for seed in (2, 5):
+        weights = mostly_right(seed, v=7, k=24, noise=2.0)
         plot, root = plot_of(weights, 6, 6)
         found = look_by_twos(plot, root, Twos(60, 0, True))
         root.below = root.above = found
@@ -107,8 +107,8 @@ def test_masses_beyond_62_bits_are_taken_off_exactly():
         automaton = root.automaton
         spoilers = [term for term in leaf.terms if isinstance(term, Spoiler)]
         counted = sum(counter_of(t, harms, plot.masses, automaton, strict=isinstance(t, Spoiler)).mass for t in leaf.terms)
-        assert plot.unit > 0 and plot.mass(automaton) > 7**25
-        assert found.right == min(counted - (len(spoilers) - 1) * 7**25, root.mass)
+        assert plot.unit > 0 and plot.mass(automaton) > 7**23
+        assert found.right == min(counted - (len(spoilers) - 1) * 7**23, root.mass)
         assert verified(plot, root, "above", weights) in (found.right, plot.mass(automaton))
         several += len(spoilers) > 1 and found.right < root.mass
     assert several
