@@ -298,8 +298,8 @@ class Growth:
         whole = (Claim(min(mass, total), tree=pair.root) for mass in (pair.root.failing, pair.root.right))
         self._tighten(pair.label, pair.query, *whole)
         if useful > 0 and outcome.seconds > 0.0:
-            total = self._engine.question.total
-            self._experience(twig).learn(useful / total, min(before - self._gap, useful) / total, twig.estimated, outcome.seconds)
+            all_of_it = self._engine.question.total
+            self._experience(twig).learn(useful / all_of_it, min(before - self._gap, useful) / all_of_it, twig.estimated, outcome.seconds)
         if twig.branch is not None and outcome.halves and twig.branch.gap / max(gap, 1) > _WINS_LITTLE:
             self._try_twos(pair, twig.branch)
         classes = twig.branch is None and len(outcome.looks) > 1
