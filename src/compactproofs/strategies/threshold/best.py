@@ -26,6 +26,9 @@ _FIRST_PASS = 0.5
 _TABLES = 0.25
 """Tables may take so much of the time."""
 
+_LONG = 10.0
+"""Two sums at once are tried if there is so much time: what they win comes late, and they take long to compile."""
+
 NARROW = 1e-12
 """The search ends when the bounds on accuracy are so close."""
 NARROW_BY_DEFAULT = 1e-6
@@ -90,7 +93,7 @@ def _grow(request: Request, engine: Engine, budget: Budget) -> None:
     if not _is_known(engine):
         return
     narrow = fraction_of(request.question.total, NARROW_BY_DEFAULT if request.usual else NARROW)
-    twos = not request.usual  # what they win comes late, and they take long to compile
+    twos = not request.usual and (request.seconds is None or request.seconds >= _LONG)
     growth = Growth(engine, glance(request.weights), narrow, request.progress, twos=twos)
     growth.add_labels(label for label in engine.by_weight() if not engine.cells[label].known)
     for label, query in engine.open_pairs():
