@@ -100,9 +100,16 @@ def test_factors_that_cannot_be_prove_nothing():
     _, pair, _ = both(random_weights(0, d_vocab_out=5), 2, 1)
     for bad in (0, -1, pairs.LARGEST_FACTOR + 1):
         assert np.isposinf(pairs.joint_harms(pair, np.array([0, 1]), np.array([1, bad]))).all()
-        assert np.isposinf(pairs.apart_harms(pair, 0, 1, bad, 1)).all()
+        assert np.isposinf(pairs.apart_harms(pair, 0, 1, bad, 1)).all() or bad == 0
         assert np.isposinf(pairs.spoilers_harms(pair, 0, 1, bad, 1)).all() and np.isposinf(pairs.spoilers_harms(pair, 0, 1, 1, bad)).all()
     assert np.isposinf(pairs.apart_harms(pair, 0, 1, 1, -1)).all()
+
+
+def test_a_first_factor_of_zero_is_what_the_other_output_does_not_spoil():
+    _, pair, _ = both(random_weights(0, d_vocab_out=5), 2, 1)
+    harms = pairs.apart_harms(pair, 0, 1, 0, 1)
+    assert (harms == pairs.spoiler_harms(pair, 1)).all() and not np.isinf(harms).any()
+    assert not pairs.apart_harms(pair, 0, 1, 0, 0).any()  # adds up to zero on every sequence: all are counted
 
 
 def sequences(subject, query):
