@@ -237,7 +237,8 @@ def look_by_twos(plot: Plot, branch: Branch, effort: Twos) -> Look:
     found = int(counted) << plot.unit
     if not effort.above:
         return Look(min(found, branch.mass), branch.mass, written(record), NOTHING, branch.outputs, token=branch.token)
-    found -= (spoilers - 1) * (exact_mass(plot.masses, branch.automaton) if spoilers > 1 else 0)
+    if spoilers > 1:  # it took off masses that were rounded up
+        found += (spoilers - 1) * (plot.mass(branch.automaton) - exact_mass(plot.masses, branch.automaton))
     return Look(branch.mass, min(found, branch.mass), NOTHING, written(record), branch.outputs, token=branch.token)
 
 

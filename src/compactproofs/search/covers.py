@@ -198,7 +198,10 @@ def put_single(pair: Any, ranking: Any, x: int, apart: Any, leaf: Any, steps: tu
 @no_type_check
 def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: Any) -> tuple[int, int, int]:
     """Cover the outputs: (mass that may fail, number of terms, by how much the bounds of the first output alone differ if so much is right
-    at most). Terms go to the record. `ranking.rough` becomes what each output adds."""
+    at most). Terms go to the record. `ranking.rough` becomes what each output adds.
+
+    Counts are below 2^62, and so is what others add up to, at most the whole leaf: no sum of two of these overflows.
+    """
     outputs, weights, rough = ranking.outputs, ranking.weights, ranking.rough
     m, k = outputs.shape[0], leaf.masses.shape[0]
     everything, coarse = mass_up(leaf.masses, leaf.automaton), min(tries.steps, COARSE)
@@ -210,7 +213,7 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
     spare = max(max(doubt, total >> 16) >> 3, tries.small)
     terms, others = 1, 0
     for x in range(1, m):
-        apart = joined + others + right - everything
+        apart = joined + others - everything + right
         if apart >= right:  # nothing is proven right
             count, work = joint_count(pair, ranking, numbers(0, m), leaf, coarse, grid)
             put_joint(record, outputs, weights, grid)
@@ -226,7 +229,7 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
                 if count <= enough:
                     put_joint(rest, outputs[x:], weights[x:], tried)
                     put(rest, operations)
-                    terms, others = terms + 1, others + count
+                    terms, others = terms + 1, min(others + count, everything)
                     rough[x:] = 0
                     break
         if rough[x] < 0:
@@ -245,10 +248,8 @@ def cover(pair: Any, ranking: Any, leaf: Any, tries: Any, right: int, record: An
         if joins:
             joined, size = together, size + 1
         else:
-            terms, others = (
-                terms + 1,
-                others + put_single(pair, ranking, x, (parent, factor, less), leaf, (coarse, tries.steps), spare, rest),
-            )
+            count = put_single(pair, ranking, x, (parent, factor, less), leaf, (coarse, tries.steps), spare, rest)
+            terms, others = terms + 1, min(others + count, everything)
     if size > 1:
         total, work = joint_count(pair, ranking, group[:size], leaf, tries.steps, grid)
     put_joint(record, picked(outputs, group[:size]), picked(weights, group[:size]), grid)

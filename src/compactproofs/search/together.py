@@ -129,23 +129,34 @@ def share(spoils: Any, weights: Any, among: Any) -> float:
 
 @kernel
 @no_type_check
-def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[int, int], small: int, record: Any) -> tuple[int, int]:
-    """Cover all outputs: the mass that may fail, and the number of terms. These go to the record."""
+def finer(effort: Any) -> int:
+    """Steps to a unit of single sums."""
+    return min(_FINER * effort.steps, _FINEST)
+
+
+@kernel
+@no_type_check
+def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, effort: Any, record: Any) -> tuple[int, int]:
+    """Cover all outputs: the mass that may fail, and the number of terms. These go to the record.
+
+    Counts are below 2^62 and so is what is added up, which is at most the whole leaf: no sum of the two overflows.
+    """
     spoils, weights = draws
+    everything = mass_up(leaf.masses, leaf.automaton)
     outputs, m, k, few = ranking.outputs, ranking.outputs.shape[0], leaf.masses.shape[0], weights.shape[0]
+    fine, reach = finer(effort), min(MOST_REACH, _REACH * effort.steps)
     grid, total, number = np.empty(3 + k, np.int64), 0, few
     for x in range(few):
         h = joint_harms(pair, outputs[x : x + 1], one())
-        count, work = count_on_grid(h, leaf, ranking.units[x], steps[1], DEEPEST, False, grid)
+        count, work = count_on_grid(h, leaf, ranking.units[x], fine, DEEPEST, False, grid)
         parent, least = -1, 1.0
         for p in range(x):
             outside = share(spoils[x], weights[x], numbers(p, p + 1))
             if outside < least:
                 parent, least = p, outside
-        if parent >= 0 and count > small and least < 0.97:
-            mine = in_integers(h, ranking.units[x], leaf, steps[0])
-            other = in_integers(apart_harms(pair, outputs[x], outputs[parent], 0, 1), ranking.units[parent], leaf, steps[0])
-            reach = min(MOST_REACH, _REACH * steps[0])
+        if parent >= 0 and count > effort.small and least < 0.97:
+            mine = in_integers(h, ranking.units[x], leaf, effort.steps)
+            other = in_integers(apart_harms(pair, outputs[x], outputs[parent], 0, 1), ranking.units[parent], leaf, effort.steps)
             found, operations = count_two(mine, other, leaf, reach)
             if found < count:
                 put(record, BOTH)
@@ -153,11 +164,11 @@ def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[i
                 put_joint(record, outputs[x : x + 1], one(), mine.written)
                 put_apart(record, outputs[x], outputs[parent], (0, 1), other.written)
                 put(record, operations)
-                total += found
+                total = min(total + found, everything)
                 continue
         put_joint(record, outputs[x : x + 1], one(), grid)
         put(record, work)
-        total += count
+        total = min(total + count, everything)
     if few < m:
         count, work = joint_count(pair, ranking, numbers(few, m), leaf, COARSE, grid)
         singly = 0
@@ -166,7 +177,7 @@ def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[i
         if count <= singly:
             put_joint(record, outputs[few:], ranking.weights[few:], grid)
             put(record, work)
-            total, number = total + count, number + 1
+            total, number = min(total + count, everything), number + 1
         else:
             number = m
             for x in range(few, m):
@@ -174,16 +185,19 @@ def cover_by_twos(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[i
                 count, work = count_on_grid(h, leaf, ranking.units[x], COARSE, DEEPEST, False, grid)
                 put_joint(record, outputs[x : x + 1], one(), grid)
                 put(record, work)
-                total += count
+                total = min(total + count, everything)
     return total, number
 
 
 @kernel
 @no_type_check
-def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tuple[int, int], small: int, record: Any) -> tuple[int, int]:
-    """(what the spoilers and their overlaps count, number of spoilers): what is right is at most that, less the leaf for all spoilers but
-    one. To the record go SEVERAL, their number, outputs and grids, a reach, and of each overlap the output, its grid, outputs, weights and
-    grid; or a single spoiler, as in `search.spoiling`."""
+def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, effort: Any, record: Any) -> tuple[int, int]:
+    """(what the spoilers and their overlaps count, less the leaf rounded up for all spoilers but one; number of spoilers).
+
+    What is right is at most that, if the leaf was not rounded. To the record go SEVERAL, their number, outputs and grids, a reach, and of
+    each overlap the output, its grid, outputs, weights and grid; or a single spoiler, as in `search.spoiling`. Counts are below 2^62: no
+    sum of two of them overflows.
+    """
     spoils, weights = draws
     outputs, k, few = ranking.outputs, leaf.masses.shape[0], weights.shape[0]
     everything = mass_up(leaf.masses, leaf.automaton)
@@ -191,12 +205,12 @@ def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tu
     singles, overlaps = np.empty(1 + few * (4 + k), np.int64), np.empty(1 + few * (10 + 2 * few + 2 * (3 + k)), np.int64)
     begin(singles)
     begin(overlaps)
-    reach, number, total = min(MOST_REACH, _REACH * steps[0]), 0, 0
+    fine, reach, number, total = finer(effort), min(MOST_REACH, _REACH * effort.steps), 0, 0
     grid = np.empty(3 + k, np.int64)
     for x in range(few):
         waiting[x] = True
         h = joint_harms(pair, outputs[x : x + 1], one())
-        count, _ = count_on_grid(h, leaf, ranking.units[x], min(steps[1], COARSE * FINER), DEEPEST, False, grid)
+        count, _ = count_on_grid(h, leaf, ranking.units[x], min(fine, COARSE * FINER), DEEPEST, False, grid)
         ranking.rough[x] = min(ranking.rough[x], count)
     for _ in range(few):
         x, most = -1, -1.0
@@ -205,19 +219,19 @@ def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tu
                 gain = ranking.rough[y] * (share(spoils[y], weights[y], chosen[:number]) if number > 0 else 1.0)
                 if gain > most:
                     x, most = y, gain
-        if x < 0 or (number > 0 and most <= max(small, everything >> 24)):
+        if x < 0 or (number > 0 and most <= max(effort.small, everything >> 24)):
             break
         waiting[x] = False
-        count, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, ranking.units[x], steps[1], SPOILER_DEPTH, True, grid)
+        count, _ = count_on_grid(spoiler_harms(pair, outputs[x]), leaf, ranking.units[x], fine, SPOILER_DEPTH, True, grid)
         if number > 0:
             before = chosen[:number]
             h = joint_harms(pair, picked(outputs, before), picked(ranking.weights, before))
-            mine = in_integers(joint_harms(pair, outputs[x : x + 1], one()), ranking.units[x], leaf, steps[0])
-            other = in_integers(h, natural_unit(h, leaf.seen, leaf.usual, leaf.token), leaf, steps[0])
+            mine = in_integers(joint_harms(pair, outputs[x : x + 1], one()), ranking.units[x], leaf, effort.steps)
+            other = in_integers(h, natural_unit(h, leaf.seen, leaf.usual, leaf.token), leaf, effort.steps)
             both, _ = count_two(mine, other, leaf, reach)
-            if count + both >= everything:
+            if both >= everything - count:
                 continue
-            count += both
+            count += both - everything
             put(overlaps, outputs[x])
             for part in (mine.written, picked(outputs, before), picked(ranking.weights, before), other.written):
                 put_all(overlaps, part)
@@ -246,7 +260,7 @@ def spoiled_by_several(pair: Any, ranking: Any, draws: Any, leaf: Any, steps: tu
 def look_together(evaluation: Any, subject: Any, q: int, place: Any, effort: Any, record: Any) -> tuple[int, int]:
     """Bound a place of a query by two sums at once, from one side; the terms go to the record.
 
-    Below: (mass that may fail, 1). Above: (what spoilers and their overlaps count, number of spoilers).
+    Below: (mass that may fail, 1). Above: as in `spoiled_by_several`.
     """
     masses, automaton = last_token(subject.masses, q), place.automaton
     begin(record)
@@ -260,14 +274,13 @@ def look_together(evaluation: Any, subject: Any, q: int, place: Any, effort: Any
         put(record, walking)
         return (everything if effort.above else 0), 1
     ranking = by_size(pair, outputs, leaf)
-    few, fine = how_many(ranking, effort.small), min(_FINER * effort.steps, _FINEST)
-    draws = spoiled_draws(pair, ranking, few, leaf, min(2 * effort.steps, MOST_DRAWS))
+    draws = spoiled_draws(pair, ranking, how_many(ranking, effort.small), leaf, min(2 * effort.steps, MOST_DRAWS))
     if effort.above:
-        return spoiled_by_several(pair, ranking, draws, leaf, (effort.steps, fine), effort.small, record)
+        return spoiled_by_several(pair, ranking, draws, leaf, effort, record)
     terms = np.empty(record.shape[0], np.int64)
     begin(terms)
-    failing, number = cover_by_twos(pair, ranking, draws, leaf, (effort.steps, fine), effort.small, terms)
+    failing, number = cover_by_twos(pair, ranking, draws, leaf, effort, terms)
     put(record, number)
     put(record, walking)
     put_all(record, terms[1 : terms[0]])
-    return min(failing, everything), 1
+    return failing, 1

@@ -114,6 +114,25 @@ def test_masses_beyond_62_bits_are_taken_off_exactly():
     assert several
 
 
+@pytest.mark.parametrize("k", [31, 48, 63])
+def test_sums_of_counts_do_not_overflow(k):
+    """Nearly every sequence has the label, and most fail, by several outputs each: counts are about 2^61, and there are many."""
+    large = 0
+    for seed in range(12):
+        weights = random_weights(seed, n_ctx=k, d_vocab=9, d_vocab_out=9) if seed % 2 else mostly_right(seed, v=9, k=k, noise=6.0)
+        plot, root = plot_of(weights, 8, 8)
+        for steps in (1, 5, 100):
+            found = look(plot, root, Tries(steps, 0, 0, seed % 3 == 0, True, True))
+            looks = [found, *(look_by_twos(plot, root, Twos(steps, 0, above)) for above in (False, True))]
+            assert all(0 <= each.failing <= root.mass and 0 <= each.right <= root.mass for each in looks)
+            assert min(each.failing for each in looks) + min(each.right for each in looks) >= root.mass
+            for each, side in zip(looks[1:], SIDES, strict=True):
+                root.below = root.above = each
+                assert verified(plot, root, side, weights) == (each.failing if side == "below" else each.right)
+        large += root.mass >> plot.unit > 1 << 61
+    assert large == 12 or k != 63
+
+
 def test_a_search_by_twos_has_certificates_and_flops(monkeypatch):
     monkeypatch.setattr(growth, "COUNTABLE", 0)
     monkeypatch.setattr(growth, "LEVELS", (2, 4))
