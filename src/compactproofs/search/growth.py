@@ -104,6 +104,10 @@ _BY_TWOS = (Step.BELOW, Step.ABOVE)
 _EXPECTED = {Step.LOOK: 0.5, Step.DIVIDE: 0.4, Step.BELOW: 0.1, Step.ABOVE: 0.2, Step.DECIDE: 1.0}
 _WINS_LITTLE = 0.8
 """Two sums at once are tried where the halves of a branch leave more than this part of its gap."""
+_AT_ONCE = 0.03
+"""Steps by two sums at once that will take more than this part of the time that is left are left out,"""
+_LONGEST = 2.0
+"""or more than so many seconds."""
 _AGAIN = 0.25
 """Of what is expected beforehand, on a finer grid"""
 
@@ -120,6 +124,7 @@ class Growth:
         self._queue: list[tuple[float, int, Task]] = []
         self._number = 0
         self._gap = engine.failing + engine.right - question.total
+        self._left = Budget()
         self._experiences: dict[tuple[Step, int, bool, int], Experience] = {}
 
     def warm_up(self) -> None:
@@ -156,6 +161,7 @@ class Growth:
 
     def run(self, budget: Budget) -> None:
         """Work until the bounds are close, there is nothing left to do, or the time is up."""
+        self._left = budget
         for _, learn in in_threads(self._work, self, budget):
             learn()
             if self._progress is not None:
@@ -167,6 +173,8 @@ class Growth:
     def __next__(self) -> Task:
         while self._queue and self._gap > self._narrow:
             priority, _, task = heapq.heappop(self._queue)
+            if isinstance(task, Twig) and task.step in _BY_TWOS and self._seconds(task) > min(_AT_ONCE * self._left.left, _LONGEST):
+                continue  # what has begun is waited for
             now = self._priority(task)
             if now is None or priority <= _STALE * now:
                 return task
@@ -201,8 +209,11 @@ class Growth:
         return self._worth(task, task.branch.useful_gap)
 
     def _worth(self, twig: Twig, gap: int) -> float:
-        known = self._experience(twig)
-        return -gap / self._engine.question.total * known.part / (twig.estimated * known.slowness)
+        return -gap / self._engine.question.total * self._experience(twig).part / self._seconds(twig)
+
+    def _seconds(self, twig: Twig) -> float:
+        """What a step will take, about."""
+        return twig.estimated * self._experience(twig).slowness
 
     def _experience(self, twig: Twig) -> Experience:
         """Of such steps: on wholes or parts, with about so many outputs."""
